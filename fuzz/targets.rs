@@ -118,7 +118,7 @@ fn sparql(data: &[u8]) {
 /// negatives. Up to the first byte 0x1e there is a choice of columns, or nothing; then, separated by that byte, files,
 /// each with its name on a line of its own.
 fn folders(data: &[u8]) {
-    const FILES: [&str; 18] = [
+    const FILES: [&str; 21] = [
         "nodes.tsv",
         "edges.tsv",
         "nodes.csv",
@@ -137,6 +137,9 @@ fn folders(data: &[u8]) {
         "relation_labels.tsv",
         "relation_phrases.tsv",
         "splits.sha256",
+        "numeric_triples.tsv",
+        "entity_to_id.tsv",
+        "relation_to_id.tsv",
     ];
     let folder = FOLDER.with(|folder| folder.path().join("set"));
     let _ = std::fs::remove_dir_all(&folder);

@@ -41,3 +41,7 @@ fi
 "$venv/bin/python" -c 'import mlflow, tensorboard, wandb' > /dev/null 2>&1 \
     || "$venv/bin/pip" install --quiet --disable-pip-version-check mlflow-skinny tensorboard wandb >&2 \
     || echo "experiment trackers cannot be installed; their examples are not tested" >&2
+
+# The files of PyKEEN's small data sets, which are read as they are published; without torch, which it needs to run.
+[ -d target/pykeen ] || "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --target target/pykeen pykeen >&2 \
+    || echo "PyKEEN's data sets cannot be had; they are not read" >&2

@@ -4,7 +4,7 @@ use crate::arguments::Common;
 use crate::console::Console;
 use crate::data::Form;
 use anyhow::Context;
-use ruleguider::graph::sparql::{Endpoint, Fetched, Patience};
+use ruleguider::graph::sparql::{Endpoint, Fetched, Patience, cache};
 use std::path::{Path, PathBuf};
 
 /// Pages between two lines that say how far it has come.
@@ -48,14 +48,4 @@ pub fn fetched(address: &Path, form: &Form, common: &Common) -> anyhow::Result<P
         is_first = false;
     };
     Ok(endpoint.fetch(&folder, Patience::default(), &mut said)?)
-}
-
-/// Where statements are kept: `$XDG_CACHE_HOME/ruleguider/sparql`, or under `~/.cache`.
-fn cache() -> anyhow::Result<PathBuf> {
-    let given = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || given("HOME").map(|home| home.join(".cache"));
-    let folder = given("XDG_CACHE_HOME").or_else(home);
-    Ok(folder
-        .context("expected a folder for what is fetched: set XDG_CACHE_HOME or HOME")?
-        .join("ruleguider/sparql"))
 }

@@ -7,7 +7,7 @@ import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _ruleguider
 
@@ -32,8 +32,8 @@ class Triples:
     labels: dict[str, str] = field(default_factory=dict)
     # What is said beside the facts, by kind (`confidence`, `source`, `time`, `negative`, `object_type`, …), as columns.
     beside: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    # N-Triples with prefixes, which are Turtle: everything that an RDF graph says.
-    turtle: str | None = None
+    # Statements with prefixes, in TriG: everything that an RDF graph or data set says.
+    trig: str | None = None
 
     def named(self) -> Columns:
         """The columns of names."""
@@ -52,22 +52,52 @@ def _called(ids: list[int], names: list[str] | None) -> list[str]:
     return [str(at) for at in ids] if names is None else [names[at] for at in ids]
 
 
-def triples(data: Any) -> Triples:
-    """The triples in any supported kind of data."""
+# The relation of edges that have none.
+LINK = "link"
+
+# Which columns of a table are what: `{"subject": "drug", "object": "disease"}`, or the same as text.
+ColumnNames = Union[str, Mapping[str, Any]]
+
+
+def column_choice(columns: ColumnNames | None) -> str | None:
+    """A choice of columns as text."""
+    if isinstance(columns, Mapping):
+        return ",".join(f"{part}={column}" for part, column in columns.items())
+    return columns
+
+
+def triples(data: Any, columns: str | None = None) -> Triples:
+    """The triples in any supported kind of data; `columns` chooses those of a frame."""
+    names_columns = _columns(data)
+    if columns is not None:
+        if names_columns is None:
+            raise ValueError("columns: only for files and frames, and these triples have none")
+        return _chosen(*names_columns, columns)
     if hasattr(data, "mapped_triples"):
         return _factory(data)
     if hasattr(data, "namespace_manager") and hasattr(data, "triples"):
         return _rdf(data)
     if hasattr(data, "is_multigraph") and hasattr(data, "edges"):
         return _networkx(data)
-    columns = _columns(data)
-    if columns is not None:
-        names, column = columns
+    if names_columns is not None:
+        names, column = names_columns
         place = _ruleguider.triple_columns(names)
         made = _from_columns([column(at) for at in place])
         made.beside = {part: _list(column(at)) for at, part in _ruleguider.beside_columns(names)}
         return made
     return _from_rows(data)
+
+
+def _chosen(names: list[str], column: Any, columns: str) -> Triples:
+    """The triples of a frame whose columns the user chose."""
+    (subject, relation, object), beside = _ruleguider.chosen_columns(columns, names)
+    if relation is None:
+        heads = _list(column(subject))
+        made = Triples(columns=(heads, [LINK] * len(heads), _list(column(object))))
+    else:
+        made = _from_columns([column(at) for at in (subject, relation, object)])
+    made.beside = {part: _list(column(at)) for at, part in beside}
+    return made
 
 
 def pairs(data: Any) -> list[tuple[str, str]]:
@@ -102,6 +132,29 @@ def facts(data: Any) -> list[list[str]]:
     return given
 
 
+# Some entities: the name of a type, a file with one a line, or the entities.
+Entities = Union[str, "os.PathLike[str]", Iterable[Any]]
+# Relations, types and entities by name, or a single one of them.
+Names = Union[str, Iterable[str]]
+
+
+def entities(given: Entities | None) -> str | list[str] | None:
+    """Entities as the library takes them."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, os.PathLike):
+        return os.fspath(given)
+    return [str(entity) for entity in _list(given)]
+
+
+def on_path(through: Names, without: Names, max_hops: int | None) -> tuple[list[str], list[str], int | None]:
+    """What is asked of paths, as the library takes it."""
+    if max_hops is not None and max_hops < 1:
+        raise ValueError(f"max_hops: expected at least 1, found {max_hops}")
+    passed, avoided = ([given] if isinstance(given, str) else [str(name) for name in given] for given in (through, without))
+    return passed, avoided, max_hops
+
+
 def noted_facts(data: Any) -> list[tuple[list[str], float | None, str | None]]:
     """Facts with their confidence and source, if a frame has such columns."""
     names = facts(data)
@@ -122,10 +175,10 @@ def _is_missing(value: Any) -> bool:
 
 def write(folder: str, name: str, given: Triples) -> str:
     """Writes triples with what is said beside them to a file of `folder`; its path."""
-    if given.turtle is not None:
-        path = os.path.join(folder, f"{name}.ttl")
+    if given.trig is not None:
+        path = os.path.join(folder, f"{name}.trig")
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(given.turtle)
+            file.write(given.trig)
         return path
     path = os.path.join(folder, f"{name}.csv")
     columns = [*given.named(), *given.beside.values()]
@@ -215,15 +268,33 @@ def _from_rows(data: Any) -> Triples:
 RELATIONS = ("relation", "predicate", "label", "type")
 
 
+# What rdflib calls the graph without a name.
+_DEFAULT_GRAPH = "urn:x-rdflib:default"
+
+
 def _rdf(graph: Any) -> Triples:
-    """An rdflib graph as text for the library's own reader: literals become labels and attributes, types are types, and
-    prefixes abbreviate names."""
+    """An rdflib graph or data set as text for the library's own reader: literals become labels and attributes, types are
+    types, prefixes abbreviate names, and named graphs keep their names."""
     # A line each, sorted: the order in which rdflib has them changes from process to process.
-    lines = sorted(" ".join(node.n3() for node in triple) + " .\n" for triple in graph)
+    lines = sorted(_statement(*statement) for statement in _statements(graph))
     if not lines:
         raise ValueError("expected at least one triple between resources, found none")
     prefixes = [f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in graph.namespaces()]
-    return Triples(turtle="".join(prefixes + lines))
+    return Triples(trig="".join(prefixes + lines))
+
+
+def _statements(graph: Any) -> Iterable[tuple[Any, Any]]:
+    """The triples of an rdflib graph, each with its named graph if it is in one."""
+    if not hasattr(graph, "quads"):
+        return ((triple, None) for triple in graph)
+    # By version of rdflib the context is a graph, its name, or nothing.
+    named = ((quad[:3], getattr(quad[3], "identifier", quad[3])) for quad in graph.quads((None, None, None, None)))
+    return ((triple, None if name is None or str(name) == _DEFAULT_GRAPH else name) for triple, name in named)
+
+
+def _statement(triple: Any, name: Any) -> str:
+    text = " ".join(node.n3() for node in triple) + " ."
+    return f"{text}\n" if name is None else f"{name.n3()} {{ {text} }}\n"
 
 
 def _networkx(graph: Any) -> Triples:

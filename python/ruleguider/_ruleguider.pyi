@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypedDict, final
 
 import numpy
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ __all__ = [
     "Error",
     "Graph",
     "beside_columns",
+    "chosen_columns",
     "triple_columns",
     "finish",
     "panic_for_tests",
@@ -45,14 +46,30 @@ _Path = str | PathLike[str]
 _Added = tuple[list[str], float | None, str | None]
 _Edits = tuple[list[_Added], list[list[str]], list[list[str]]]
 _Columns = Sequence[Sequence[Any]]
+# A type or a file, or entities one by one.
+_Entities = str | list[str] | None
+# What paths pass, what they do not pass, and how many facts they have at most.
+_OnPath = tuple[list[str], list[str], int | None]
+_Wanted = tuple[_Entities, _Entities, _OnPath]
+
+class _Reading(TypedDict):
+    header: bool | None
+    columns: str | None
+    graph: str | None
+    literals: str | None
+    conflicts: str | None
+    split_time: str | None
+    query: str | None
+
 _Ids = NDArray[numpy.int64]
 
 @final
 class Graph:
     @staticmethod
     def read(
-        path: _Path, split: Sequence[float] | None, seed: int, header: bool | None, name: str | None
+        path: _Path, split: Sequence[float] | None, seed: int, reading: _Reading, name: str | None
     ) -> Graph: ...
+    def by_time(self, since: str) -> Graph: ...
     @staticmethod
     def demonstration() -> Graph: ...
     @staticmethod
@@ -140,9 +157,9 @@ class Model:
         threads: int | None,
         beam: int | None,
     ) -> Model: ...
-    def predict(self, subject: str, relation: str, top: int) -> str: ...
+    def predict(self, subject: str, relation: str, top: int, wanted: _Wanted) -> str: ...
     def predict_many(
-        self, queries: list[tuple[str, str]], top: int, reasons: bool, bars: _Bars | None
+        self, queries: list[tuple[str, str]], top: int, reasons: bool, wanted: _Wanted, bars: _Bars | None
     ) -> Predictions: ...
     def explain(self, subject: str, relation: str, object: str) -> str: ...
     def complete(
@@ -151,6 +168,7 @@ class Model:
         top: int | None,
         min_probability: float | None,
         held_out: str,
+        wanted: _Wanted,
         out: _Path | None,
         bars: _Bars | None,
     ) -> str: ...
@@ -170,7 +188,7 @@ class Model:
         faithfulness: int | None,
         bars: _Bars | None,
     ) -> tuple[str, str]: ...
-    def predict_shard(self, queries: _Path, top: int, shard: str, out: _Path) -> str: ...
+    def predict_shard(self, queries: _Path, top: int, wanted: _Wanted, shard: str, out: _Path) -> str: ...
     def evaluate_shard(
         self,
         split: str,
@@ -187,6 +205,7 @@ class Model:
         top: int | None,
         min_probability: float | None,
         held_out: str,
+        wanted: _Wanted,
         shard: str,
         out: _Path,
     ) -> str: ...
@@ -257,6 +276,9 @@ def apply(
 ) -> str: ...
 def triple_columns(columns: list[str]) -> list[int]: ...
 def beside_columns(columns: list[str]) -> list[tuple[int, str]]: ...
+def chosen_columns(
+    choice: str, columns: list[str]
+) -> tuple[tuple[int, int | None, int], list[tuple[int, str]]]: ...
 def export_rdf(lines: _Path, out: _Path) -> None: ...
 def prediction_html(json: str, plain: str) -> str: ...
 def explanation_html(json: str, plain: str) -> str: ...

@@ -6,10 +6,10 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from . import _ruleguider
-from ._inputs import Triples, triples, write
+from ._inputs import ColumnNames, Triples, column_choice, triples, write
 
 if TYPE_CHECKING:
     import numpy
@@ -18,19 +18,29 @@ if TYPE_CHECKING:
 SPLIT = (0.8, 0.1, 0.1)
 
 # A Graph, a path, rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN factory or data set.
+# Unions of literals, because mypy's stubtest takes a literal of several values for one.
+Literals = Literal["apart"] | Literal["keep"]
+Conflicts = Literal["error"] | Literal["drop"] | Literal["facts"] | Literal["negatives"]
 Data = Union["Graph", str, "os.PathLike[str]", Iterable[Sequence[Any]], Any]
 
 
 class Graph:
     """A knowledge graph with its splits.
 
-    `data` is a path (a folder with train, valid and test, or one file of triples in any format that the command line
-    reads), rows of triples, an array of shape (n, 3), a pandas, polars or Arrow table, a PyKEEN `TriplesFactory`, a
-    PyKEEN data set, an rdflib or a NetworkX graph. Text values are names. Integers from 0 without gaps are ids and keep
+    `data` is a path (a folder with train, valid and test, one file of triples in any format that the command line
+    reads, or a SPARQL endpoint, `sparql+http://…`), rows of triples, an array of shape (n, 3), a pandas, polars or Arrow
+    table, a PyKEEN `TriplesFactory`, a PyKEEN data set, an rdflib or a NetworkX graph. Text values are names. Integers from 0 without gaps are ids and keep
     their values; `entities` and `relations` name them. Other integers, such as customer numbers, are names.
 
     Triples without splits are divided by `split` and `seed`; with `split=None` all of them are training facts. `valid` and
-    `test` give the splits instead. `labels` are readable names of entities.
+    `test` give the splits instead, and `split_time` holds out the facts of that day and later, by the time that the data
+    give them. `labels` are readable names of entities.
+
+    `columns` says which columns of a file or frame are what, by name (in a file, also by number from 1): `{"subject": "drug",
+    "relation": "effect", "object": "disease", "source": "paper"}`. Of RDF, `graph` is the only named graph to read, and with
+    `literals="keep"` literals are entities. `conflicts` says what becomes of facts that are also known to be false:
+    `error`, `drop`, `facts` or `negatives`. An endpoint is asked by `query`, if given: a SELECT of subject, predicate and
+    object, or a CONSTRUCT.
 
     >>> rg.Graph([("ada", "parent_of", "ben"), ("ben", "parent_of", "cleo")], split=None)
     Graph(triples: 3 entities, 1 relations, 2 facts, 0 valid, 0 test)
@@ -55,38 +65,57 @@ class Graph:
         seed: int = 1,
         header: bool | None = None,
         name: str | None = None,
+        columns: ColumnNames | None = None,
+        graph: str | None = None,
+        literals: Literals | None = None,
+        conflicts: Conflicts | None = None,
+        split_time: str | int | None = None,
+        query: str | None = None,
     ) -> None:
         shares = _shares(split)
+        choice = column_choice(columns)
+        since = None if split_time is None else str(split_time)
+        reading = _reading(header, choice, graph, literals, conflicts, since, query)
         if isinstance(data, Graph):
             raise ValueError("data: is already a Graph")
         if data is None or isinstance(data, (int, float)):
             raise ValueError(f"data: expected a path, triples, a frame or a graph, found {data!r}")
         if isinstance(data, (str, os.PathLike)):
             _refuse("a path", valid=valid, test=test, entities=entities, relations=relations, name=name)
-            graph = _ruleguider.Graph.read(os.fspath(data), shares, seed, header, None)
+            read = _ruleguider.Graph.read(os.fspath(data), shares, seed, reading, None)
         else:
-            _refuse("triples in memory", header=header)
+            _refuse("triples in memory", header=header, query=query)
             if hasattr(data, "training") and hasattr(data, "testing"):
                 valid = getattr(data, "validation", None) if valid is None else valid
                 data, test = data.training, data.testing if test is None else test
-            splits = [None if part is None else triples(part) for part in (data, valid, test)]
+            splits = [None if part is None else triples(part, choice) for part in (data, valid, test)]
             found = {entity: label for part in splits if part is not None for entity, label in part.labels.items()}
             labels = {**found, **(labels or {})}
-            if any(part is not None and (part.beside or part.turtle) for part in splits):
+            if any(part is not None and (part.beside or part.trig) for part in splits):
                 _refuse("a graph that says more than its facts", entities=entities, relations=relations)
-                graph = _written(name or "triples", splits, shares, seed)
+                # The columns are chosen already.
+                reading["columns"] = None
+                read = _written(name or "triples", splits, shares, seed, reading)
             else:
-                graph = _numbered(name or "triples", splits, entities, relations, shares, seed)
+                _refuse("triples without more", graph=graph, literals=literals, split_time=split_time)
+                read = _numbered(name or "triples", splits, entities, relations, shares, seed)
         if labels:
-            graph, _ = graph.with_labels([(str(entity), str(label)) for entity, label in labels.items()])
-        self._graph = graph
+            read, _ = read.with_labels([(str(entity), str(label)) for entity, label in labels.items()])
+        self._graph = read
 
     @staticmethod
     def of(
-        data: Data, *, split: Sequence[float] | None = SPLIT, seed: int = 1, header: bool | None = None
+        data: Data,
+        *,
+        split: Sequence[float] | None = SPLIT,
+        seed: int = 1,
+        header: bool | None = None,
+        split_time: str | int | None = None,
     ) -> Graph:
-        """`data` itself if it is a graph, else a graph made from it."""
-        return data if isinstance(data, Graph) else Graph(data, split=split, seed=seed, header=header)
+        """`data` itself if it is a graph, else a graph made from it. With `split_time` a graph is divided anew."""
+        if not isinstance(data, Graph):
+            return Graph(data, split=split, seed=seed, header=header, split_time=split_time)
+        return data if split_time is None else Graph._wrap(data._graph.by_time(str(split_time)))
 
     @staticmethod
     def demonstration() -> Graph:
@@ -182,6 +211,27 @@ class Graph:
         return self._graph.html(repr(self))
 
 
+def _reading(
+    header: bool | None = None,
+    columns: str | None = None,
+    graph: str | None = None,
+    literals: str | None = None,
+    conflicts: str | None = None,
+    split_time: str | None = None,
+    query: str | None = None,
+) -> _ruleguider._Reading:
+    """How files are read; by default as their content says."""
+    return {
+        "header": header,
+        "columns": columns,
+        "graph": graph,
+        "literals": literals,
+        "conflicts": conflicts,
+        "split_time": split_time,
+        "query": query,
+    }
+
+
 def _unpickled(name: str, packed: bytes) -> Graph:
     return Graph._wrap(_ruleguider.Graph.unpack(name, packed))
 
@@ -216,7 +266,11 @@ def _dense(given: list[Triples]) -> bool:
 
 
 def _written(
-    name: str, splits: list[Triples | None], shares: tuple[float, float, float] | None, seed: int
+    name: str,
+    splits: list[Triples | None],
+    shares: tuple[float, float, float] | None,
+    seed: int,
+    reading: _ruleguider._Reading,
 ) -> _ruleguider.Graph:
     """A graph of triples with what is said beside them, read as files of the same are."""
     with tempfile.TemporaryDirectory(prefix="ruleguider-") as folder:
@@ -224,8 +278,8 @@ def _written(
         paths = [write(folder, split, part) for split, part in parts.items()]
         try:
             if len(paths) == 1:
-                return _ruleguider.Graph.read(paths[0], shares, seed, None, name)
-            return _ruleguider.Graph.read(folder, None, seed, None, name)
+                return _ruleguider.Graph.read(paths[0], shares, seed, reading, name)
+            return _ruleguider.Graph.read(folder, None, seed, reading, name)
         except ValueError as error:
             # Nobody has seen the file.
             said = str(error)

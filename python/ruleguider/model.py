@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _ruleguider
+from ._inputs import Entities, Names, entities, noted_facts, on_path, pairs, plain
 from ._inputs import facts as given_facts
-from ._inputs import noted_facts, pairs, plain
 from ._progress import Progress, shown
 from .graph import SPLIT, Data, Graph
 from .results import (
@@ -55,6 +55,7 @@ def learn(
     threads: int | None = None,
     tensorboard: bool = False,
     split: Sequence[float] | None = SPLIT,
+    split_time: str | int | None = None,
     header: bool | None = None,
     update: PathName | None = None,
     learn_all: bool = False,
@@ -67,7 +68,8 @@ def learn(
     It takes `minutes` (10 by default); if `config` names a configuration, there is no time limit by default. `config` is the
     name of a configuration, a TOML file, or a dict with the keys of the TOML, nested or dotted; the key `base` names a
     configuration to start from. `out` is the run directory (by default `runs/` and the name of the data); an existing run
-    is resumed. Ctrl-C keeps a checkpoint and raises `KeyboardInterrupt`; the same call resumes from there.
+    is resumed. Ctrl-C keeps a checkpoint and raises `KeyboardInterrupt`; the same call resumes from there. `split_time`
+    holds out the facts of that day and later; those before it are learnt from.
 
     `model` is the embedding model, with settings that suit it: `complex` (the default), `distmult`, `rotate` or `conve`.
 
@@ -104,7 +106,8 @@ def learn(
         graph = Graph.demonstration()
     else:
         # An update divides the new facts itself.
-        graph = Graph.of(data, split=split if update is None else None, seed=seed, header=header)
+        shares = split if update is None else None
+        graph = Graph.of(data, split=shares, seed=seed, header=header, split_time=split_time)
     named = settings = None
     if isinstance(config, Mapping):
         settings = json.dumps(config, default=plain)
@@ -175,15 +178,34 @@ class Model:
         if self._edits:
             self._model, self._waiting = learnt.with_edits(_lists(self._edits))
 
-    def predict(self, subject: Name, relation: Name, *, top: int = 10) -> Prediction:
+    def predict(
+        self,
+        subject: Name,
+        relation: Name,
+        *,
+        top: int = 10,
+        among: Entities | None = None,
+        not_among: Entities | None = None,
+        through: Names = (),
+        without: Names = (),
+        max_hops: int | None = None,
+    ) -> Prediction:
         """The `top` best answers to (subject, relation, ?) that the graph does not have, each with its reason. Entities
         and relations by name or label; `~relation` asks for heads.
+
+        Answers are `among` some entities and `not_among` others: the name of a type, a file with an entity a line, or a list
+        of entities. `through`, `without` and `max_hops` say by which paths: only by these relations, through an entity of
+        this type, with nothing of that, of at most so many facts.
 
         >>> p = model.predict("Ilse_Hagenthal", "~parent_of", top=2)
         >>> p.inverse, len(p) <= 2
         (True, True)
+        >>> two = [answer.entity for answer in p]
+        >>> [a.entity for a in model.predict("Ilse_Hagenthal", "~parent_of", not_among=two[:1], top=1)] == two[1:2]
+        True
         """
-        return Prediction(json.loads(self._model.predict(str(subject), str(relation), _at_least_one(top))))
+        wanted = (entities(among), entities(not_among), on_path(through, without, max_hops))
+        return Prediction(json.loads(self._model.predict(str(subject), str(relation), _at_least_one(top), wanted)))
 
     def predict_many(
         self,
@@ -191,20 +213,26 @@ class Model:
         *,
         top: int = 10,
         reasons: bool = True,
+        among: Entities | None = None,
+        not_among: Entities | None = None,
+        through: Names = (),
+        without: Names = (),
+        max_hops: int | None = None,
         progress: Progress = True,
     ) -> Predictions:
         """The answers to many queries: pairs of subject and relation, or a frame or an array with two columns.
 
         Looking for reasons takes most of the time, and answers without one are left out, so there may be fewer than `top`.
         With `reasons=False` there are scores and probabilities only, for all candidates, at little more than the cost of
-        ranking.
+        ranking. Which answers are wanted is said as for `predict`.
 
         >>> many = model.predict_many([("Ilse_Hagenthal", "cousin_of"), ("Ilse_Hagenthal", "sibling_of")], progress=False)
         >>> sorted(many.to_polars()["query"].unique().to_list())
         [0, 1]
         """
+        wanted = (entities(among), entities(not_among), on_path(through, without, max_hops))
         with shown(progress) as bars:
-            return Predictions(self._model.predict_many(pairs(queries), _at_least_one(top), reasons, bars))
+            return Predictions(self._model.predict_many(pairs(queries), _at_least_one(top), reasons, wanted, bars))
 
     def explain(self, subject: Name, relation: Name, object: Name) -> Explanation:
         """Why `object` is, or is not, an answer to (subject, relation, ?).
@@ -279,6 +307,11 @@ class Model:
         top: int | None = None,
         min_probability: float | None = None,
         held_out: Literal["hide", "show", "only"] = "hide",
+        subjects: Entities | None = None,
+        objects: Entities | None = None,
+        through: Names = (),
+        without: Names = (),
+        max_hops: int | None = None,
         out: None = None,
         progress: Progress = True,
     ) -> Facts: ...
@@ -290,6 +323,11 @@ class Model:
         top: int | None = None,
         min_probability: float | None = None,
         held_out: Literal["hide", "show", "only"] = "hide",
+        subjects: Entities | None = None,
+        objects: Entities | None = None,
+        through: Names = (),
+        without: Names = (),
+        max_hops: int | None = None,
         out: PathName,
         progress: Progress = True,
     ) -> Completed: ...
@@ -300,13 +338,19 @@ class Model:
         top: int | None = None,
         min_probability: float | None = None,
         held_out: Literal["hide", "show", "only"] = "hide",
+        subjects: Entities | None = None,
+        objects: Entities | None = None,
+        through: Names = (),
+        without: Names = (),
+        max_hops: int | None = None,
         out: PathName | None = None,
         progress: Progress = True,
     ) -> Facts | Completed:
         """The missing facts of a relation, of several, or of all, best first. Without `top`, those with a probability of
         at least 0.1. Facts of the data that were held out are counted (`recovered` of `hidden`) and not listed, unless
         `held_out` is `show` or `only`. With `out` they are written there as by `ruleguider complete`: in the format given by the file
-        extension, in bounded memory, resumed if interrupted.
+        extension, in bounded memory, resumed if interrupted. `subjects` and `objects` say which facts are wanted, as `among`
+        does for `predict`; subjects that are not wanted are not asked.
 
         >>> facts = model.complete("cousin_of", top=5, progress=False)
         >>> len(facts), facts[0].relation
@@ -315,8 +359,9 @@ class Model:
         relations = [relation] if isinstance(relation, str) else list(relation or [])
         most = None if top is None else _at_least_one(top)
         file = None if out is None else os.fspath(out)
+        wanted = (entities(subjects), entities(objects), on_path(through, without, max_hops))
         with shown(progress) as bars:
-            said = json.loads(self._model.complete(relations, most, min_probability, held_out, file, bars))
+            said = json.loads(self._model.complete(relations, most, min_probability, held_out, wanted, file, bars))
         return Facts(said) if out is None else Completed(said)
 
     def evaluate(

@@ -27,9 +27,9 @@ import numpy
 import ray
 
 from . import _ruleguider
-from ._inputs import pairs, plain
+from ._inputs import Entities, Names, entities, on_path, pairs, plain
 from ._progress import shown
-from .graph import Data, Graph
+from .graph import Data, Graph, _reading
 from .model import Model, Name, PathName, learn
 from .results import Completed, Evaluation
 from .rules import Rules, _mining
@@ -81,6 +81,11 @@ def complete(
     top: int | None = None,
     min_probability: float | None = None,
     held_out: Literal["hide", "show", "only"] = "hide",
+    subjects: Entities | None = None,
+    objects: Entities | None = None,
+    through: Names = (),
+    without: Names = (),
+    max_hops: int | None = None,
     parts: int | None = None,
     cpus_per_part: int = 1,
     gpus_per_part: float = 0,
@@ -89,7 +94,8 @@ def complete(
 ) -> Completed:
     """The missing facts, as `Model.complete` writes them to `out`."""
     relations = [relation] if isinstance(relation, str) else list(relation or [])
-    asked = (relations, top, min_probability, held_out)
+    wanted = (_listed(subjects), _listed(objects), on_path(through, without, max_hops))
+    asked = (relations, top, min_probability, held_out, wanted)
     packed = _Packed.run(model)
     work = _Work("completing", out, (packed.key, asked), parts, cpus_per_part, gpus_per_part, retries, progress)
     return Completed(json.loads(work.merged(_complete_part, packed.put(), gpus_per_part > 0, *asked)))
@@ -124,6 +130,11 @@ def predict_many(
     *,
     out: PathName,
     top: int = 10,
+    among: Entities | None = None,
+    not_among: Entities | None = None,
+    through: Names = (),
+    without: Names = (),
+    max_hops: int | None = None,
     parts: int | None = None,
     cpus_per_part: int = 1,
     gpus_per_part: float = 0,
@@ -137,10 +148,19 @@ def predict_many(
             raise ValueError(f"query {number}: names with tabs or line breaks cannot be asked in parts")
     text = "\n".join(lines).encode()
     packed = _Packed.run(model)
-    inputs = (packed.key, hashlib.sha256(text).hexdigest(), top)
+    wanted = (_listed(among), _listed(not_among), on_path(through, without, max_hops))
+    inputs = (packed.key, hashlib.sha256(text).hexdigest(), top, wanted)
     work = _Work("predicting", out, inputs, parts, cpus_per_part, gpus_per_part, retries, progress)
-    work.merged(_predict_part, packed.put(), gpus_per_part > 0, ray.put(text), top)
+    work.merged(_predict_part, packed.put(), gpus_per_part > 0, ray.put(text), top, wanted)
     return Path(out)
+
+
+def _listed(given: Entities | None) -> str | list[str] | None:
+    """Entities as they are sent to other nodes, which do not have this one's files."""
+    named = entities(given)
+    if isinstance(named, str) and Path(named).is_file():
+        return [line.rstrip() for line in Path(named).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return named
 
 
 def sweep(
@@ -477,7 +497,7 @@ def _mapped(shared: tuple[str, list[Any]]) -> _ruleguider.Graph:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             _write(file, memoryview(data))
-        return _ruleguider.Graph.read(os.fspath(file), None, 0, None, None)
+        return _ruleguider.Graph.read(os.fspath(file), None, 0, _reading(), None)
 
     return _once(shared, opening)
 
@@ -523,8 +543,9 @@ def _complete_part(
     top: int | None,
     least: float | None,
     held_out: str,
+    wanted: _ruleguider._Wanted,
 ) -> tuple[str, Any]:
-    asked = (relations, top, least, held_out)
+    asked = (relations, top, least, held_out, wanted)
     return _part(cpus, lambda out: _model(shared, cuda, cpus).complete_shard(*asked, shard, out))
 
 
@@ -535,11 +556,13 @@ def _evaluate_part(
     return _part(cpus, lambda out: _model(shared, cuda, cpus).evaluate_shard(*asked, shard, out))
 
 
-def _predict_part(shard: str, cpus: int, shared: Any, cuda: bool, queries: bytes, top: int) -> tuple[str, Any]:
+def _predict_part(
+    shard: str, cpus: int, shared: Any, cuda: bool, queries: bytes, top: int, wanted: _ruleguider._Wanted
+) -> tuple[str, Any]:
     def make(out: str) -> None:
         file = Path(out).with_name("queries.tsv")
         file.write_bytes(queries)
-        _model(shared, cuda, cpus).predict_shard(os.fspath(file), top, shard, out)
+        _model(shared, cuda, cpus).predict_shard(os.fspath(file), top, wanted, shard, out)
 
     return _part(cpus, make)
 

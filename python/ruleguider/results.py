@@ -67,6 +67,26 @@ class Step(Result):
         """The label of that entity, or its id if it has none."""
         return self._data["label"]
 
+    @property
+    def note(self) -> dict[str, Any]:
+        """What the data say about its fact: `confidence`, `source` and `time`, as far as they say it."""
+        return dict(self._data.get("note") or {})
+
+    @property
+    def confidence(self) -> float | None:
+        """How certain its fact is; `None` if the data do not say."""
+        return self.note.get("confidence")
+
+    @property
+    def source(self) -> str | None:
+        """Where its fact comes from; `None` if the data do not say."""
+        return self.note.get("source")
+
+    @property
+    def time(self) -> str | None:
+        """When its fact holds or was stated; `None` if the data do not say."""
+        return self.note.get("time")
+
     def __repr__(self) -> str:
         relation = self._data.get("relation_label") or self.relation
         return f"←{relation}— {self.label}" if self.inverse else f"—{relation}→ {self.label}"
@@ -882,8 +902,8 @@ class Ranks(Result, Table):
     __slots__ = ()
 
     def columns(self) -> dict[str, list[Any]]:
-        """Subject, relation, whether the head was asked for, the true answer, its rank, among how many candidates, and
-        whether the link leads to many. With `strata`, also the situation: the length of the shortest path to the answer
+        """Subject, relation, whether the head was asked for, the true answer, its rank, how many other candidates have its
+        score (`ties`), among how many candidates, and whether the link leads to many. With `strata`, also the situation: the length of the shortest path to the answer
         (`None` beyond four), whether the graph has the answer with this relation from another subject, how many edges the
         subject has, and how many rules predict the answer (`None` in a run without rules)."""
         return {name: list(column) for name, column in self._data.items()}

@@ -7,13 +7,16 @@ use crate::view::View;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PySequence, PyString};
+use ruleguider::graph::sparql::{Endpoint, Patience, cache, is_endpoint};
 use ruleguider::graph::{
-    DataFile, Dataset, Division, EntityId, GraphError, MemoryTriples, ReadOptions, SplitShares, Triple,
-    Vocabulary, read,
+    ColumnChoice, DataFile, Dataset, Division, EntityId, GraphError, MemoryTriples, ReadOptions, SplitShares,
+    Time, Triple, Vocabulary, divided_by_time, read,
 };
 use ruleguider::report::figure;
 use ruleguider::run::Source;
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// An array of triple ids, one row per triple.
@@ -35,6 +38,49 @@ pub fn division(split: Option<[f64; 3]>, seed: u64) -> PyResult<Option<Division>
     Ok(Some(Division { shares, seed }))
 }
 
+/// How files are read, beside how they are divided.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Reading {
+    header: Option<bool>,
+    columns: Option<String>,
+    graph: Option<String>,
+    literals: Option<String>,
+    conflicts: Option<String>,
+    split_time: Option<String>,
+    /// What an endpoint is asked.
+    query: Option<String>,
+}
+
+/// The value of the argument `name`, if it was given.
+fn parsed<T: FromStr<Err = String>>(name: &str, given: Option<&String>) -> PyResult<Option<T>> {
+    given.map(|text| text.parse().map_err(|error| wrong(format!("{name}: {error}")))).transpose()
+}
+
+impl Reading {
+    fn options(&self) -> PyResult<ReadOptions> {
+        let since = parsed("split_time", self.split_time.as_ref())?;
+        Ok(ReadOptions {
+            shares: SplitShares { since, ..SplitShares::default() },
+            header: self.header,
+            columns: parsed::<ColumnChoice>("columns", self.columns.as_ref())?,
+            named_graph: self.graph.clone(),
+            literals: parsed("literals", self.literals.as_ref())?.unwrap_or_default(),
+            conflicts: parsed("conflicts", self.conflicts.as_ref())?.unwrap_or_default(),
+            ..ReadOptions::default()
+        })
+    }
+
+    /// The file to read for `path`: that of an endpoint has what came from it.
+    fn place<'p>(&self, path: &'p Path) -> Result<Cow<'p, Path>, GraphError> {
+        if !is_endpoint(path) {
+            return Ok(Cow::Borrowed(path));
+        }
+        let endpoint = Endpoint::new(path, self.graph.clone(), self.query.clone())?;
+        endpoint.fetch(&cache()?, Patience::default(), &mut |_| {}).map(Cow::Owned)
+    }
+}
+
 fn made(py: Python<'_>, name: String, triples: MemoryTriples, division: Option<Division>) -> PyResult<Graph> {
     let dataset = work(py, None, move |_| Ok(triples.into_dataset(division)?))?;
     Ok(Graph { source: Source::Memory { name }, dataset })
@@ -42,35 +88,41 @@ fn made(py: Python<'_>, name: String, triples: MemoryTriples, division: Option<D
 
 #[pymethods]
 impl Graph {
-    /// Reads a folder of splits or a file of triples. With a name it is a temporary file of what was in memory.
+    /// Reads a folder of splits, a file of triples or an endpoint. With a name it is a temporary file of what was in memory.
     #[staticmethod]
-    #[pyo3(signature = (path, split, seed, header, name))]
+    #[pyo3(signature = (path, split, seed, reading, name))]
     fn read(
         py: Python<'_>,
         path: PathBuf,
         split: Option<[f64; 3]>,
         seed: u64,
-        header: Option<bool>,
+        reading: Reading,
         name: Option<String>,
     ) -> PyResult<Self> {
-        let division = division(split, seed)?;
+        let (division, options) = (division(split, seed)?, reading.options()?);
         let (source, dataset) = work(py, None, move |_| {
-            // Without a division a file is read as a whole, and need not have splits.
-            let whole = division.is_none() && !path.is_dir() && !DataFile::is_one(&path);
+            let path = reading.place(&path)?;
+            let by_time = options.shares.since.is_some();
+            // Without a division all facts are read as a whole unless they have splits, which they need not have.
+            let whole = division.is_none() && !by_time && !DataFile::is_one(&path);
             let shares = match division {
+                _ if by_time => options.shares,
                 Some(division) => division.shares,
                 None if whole => SplitShares::WHOLE,
                 None => SplitShares::default(),
             };
-            let incomplete = whole || (name.is_some() && division.is_none());
-            let options = ReadOptions { shares, seed, header, incomplete, ..ReadOptions::default() };
+            let options = ReadOptions { shares, seed, incomplete: whole, ..options };
             let source = match name {
                 Some(name) => Source::Memory { name },
                 None => Source::of(&path, &options)?,
             };
             let dataset = read(&path, &options)?;
-            // Read again, the file would be divided.
-            let source = if whole { Source::Memory { name: source.name() } } else { source };
+            // Read again, it would be divided.
+            let source = if whole && dataset.known.valid.is_empty() {
+                Source::Memory { name: source.name() }
+            } else {
+                source
+            };
             Ok((source, dataset))
         })?;
         Ok(Self { source, dataset })
@@ -141,6 +193,19 @@ impl Graph {
         triples.valid = valid.map(|columns| named(&mut triples, "valid", &columns)).transpose()?;
         triples.test = test.map(|columns| named(&mut triples, "test", &columns)).transpose()?;
         made(py, name, triples, division)
+    }
+
+    /// The same graph, divided by when its facts were stated.
+    fn by_time(&self, py: Python<'_>, since: String) -> PyResult<Self> {
+        let since: Time = since.parse().map_err(|error| wrong(format!("split_time: {error}")))?;
+        let (whole, source) = (self.dataset.clone(), Source::Memory { name: self.source.name() });
+        let dataset = work(py, None, move |_| {
+            let divided = divided_by_time(&whole, since);
+            Ok(divided.map_err(|[expected, found]| {
+                GraphError::Data(format!("split_time: expected {expected}, found {found}"))
+            })?)
+        })?;
+        Ok(Self { source, dataset })
     }
 
     /// The same graph with readable labels for some entities; how many of the labels belong to none is the second.
@@ -220,6 +285,21 @@ pub fn triple_columns(columns: Vec<String>) -> PyResult<[usize; 3]> {
 pub fn beside_columns(columns: Vec<String>) -> Vec<(usize, &'static str)> {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     ruleguider::graph::beside_columns(&columns)
+}
+
+/// The columns of a table that a user chose: those of subject, relation (if it has one) and object, and the columns that say
+/// something beside facts, each with what it is.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub fn chosen_columns(
+    choice: String,
+    columns: Vec<String>,
+) -> PyResult<((usize, Option<usize>, usize), Vec<(usize, &'static str)>)> {
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let choice: ColumnChoice = parsed("columns", Some(&choice))?.expect("a choice was given");
+    let chosen =
+        ruleguider::graph::chosen_columns(&choice, &columns).map_err(|error| raised(error.into()))?;
+    Ok(((chosen.subject, chosen.relation, chosen.object), chosen.beside))
 }
 
 /// Triples from columns of names.

@@ -22,7 +22,7 @@ mod _ruleguider {
     #[pymodule_export]
     use error::Error;
     #[pymodule_export]
-    use graph::{Graph, beside_columns, triple_columns};
+    use graph::{Graph, beside_columns, chosen_columns, triple_columns};
     #[pymodule_export]
     use job::{finish, panic_for_tests};
     #[pymodule_export]

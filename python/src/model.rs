@@ -8,14 +8,13 @@ use crate::rules::{Rules, protocol, split_of};
 use crate::view::View;
 use pyo3::prelude::*;
 use ruleguider::ask::{
-    AddedFact, AnswersAmong, AskError, CompleteOptions, DoubtOptions, Edits, EvaluateOptions, Explanation,
-    ExportFormat, HeldOutFacts, INSTANT, MissingFact, OpenOptions, Prediction, ScoreOptions, Threshold,
-    export,
+    AddedFact, AnswersAmong, AskError, CompleteOptions, DoubtOptions, Edits, EntityChoice, EvaluateOptions,
+    Explanation, ExportFormat, HeldOutFacts, INSTANT, MissingFact, OpenOptions, Prediction, ScoreOptions,
+    Threshold, export,
 };
 use ruleguider::config::Layer;
 use ruleguider::eval::Protocol;
 use ruleguider::graph::{Link, Query, RdfStyle};
-use ruleguider::reason::PathLimits;
 use ruleguider::report::figure;
 use ruleguider::run::{Manifest, RunDirectory, Source};
 use ruleguider::shard::Shard;
@@ -29,6 +28,42 @@ use std::sync::Arc;
 type Added = ([String; 3], Option<f32>, Option<String>);
 /// Facts that are added, removed and rejected.
 type EditLists = (Vec<Added>, Vec<[String; 3]>, Vec<[String; 3]>);
+
+/// Some entities: a type or a file, or one by one.
+#[derive(FromPyObject)]
+enum Entities {
+    Called(String),
+    Each(Vec<String>),
+}
+
+impl From<Entities> for EntityChoice {
+    fn from(given: Entities) -> Self {
+        match given {
+            Entities::Called(name) => EntityChoice::Called(name),
+            Entities::Each(names) => EntityChoice::Each(names),
+        }
+    }
+}
+
+/// What paths of reasons pass, what they do not pass, and how many facts they have at most.
+type OnPath = (Vec<String>, Vec<String>, Option<usize>);
+
+/// Which answers are wanted: among which entities, not among which, and by which paths.
+#[derive(FromPyObject)]
+struct Wanted(Option<Entities>, Option<Entities>, OnPath);
+
+/// Which facts are wanted: about which subjects and objects, and by which paths.
+#[derive(FromPyObject)]
+struct WantedFacts(Option<Entities>, Option<Entities>, OnPath);
+
+impl Wanted {
+    fn of(self, model: &Learnt) -> Result<AnswersAmong, AskError> {
+        let Wanted(among, not_among, (through, without, max_hops)) = self;
+        let [among, not_among] = [among, not_among].map(|given| given.map(EntityChoice::from));
+        let entities = model.answers_chosen(among.as_ref(), not_among.as_ref())?;
+        Ok(entities.by_paths(model.path_limits(&through, &without, max_hops)?))
+    }
+}
 
 fn edits_of((added, removed, rejected): EditLists) -> PyResult<Edits> {
     let one = |(at, (fact, confidence, source)): (usize, Added)| match confidence {
@@ -213,10 +248,18 @@ impl Model {
     }
 
     /// The answers to a query, as JSON.
-    fn predict(&self, py: Python<'_>, subject: String, relation: String, top: usize) -> PyResult<String> {
+    fn predict(
+        &self,
+        py: Python<'_>,
+        subject: String,
+        relation: String,
+        top: usize,
+        wanted: Wanted,
+    ) -> PyResult<String> {
         let model = Arc::clone(&self.model);
         work(py, None, move |_| {
-            let found = model.predict(&subject, &relation, top)?;
+            let query = model.query(&subject, &relation)?;
+            let found = model.predict_among(query, top, &wanted.of(&model)?)?;
             Ok(json(&found, &found.answers, None, &model))
         })
     }
@@ -228,18 +271,20 @@ impl Model {
         queries: Vec<(String, String)>,
         top: usize,
         reasons: bool,
+        wanted: Wanted,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Predictions> {
         let model = Arc::clone(&self.model);
         let all = work(py, bars.as_ref(), move |progress| {
+            let (among, workers) = (wanted.of(&model)?, model.device().workers());
             let asked = queries.iter().zip(0usize..).map(|((subject, relation), place)| {
                 model.query(subject, relation).map_err(|error| at(place, error))
             });
             let queries: Vec<Query> = asked.collect::<Result<_, _>>()?;
             progress.begin("predicting", "queries", Some(queries.len() as u64));
             let all = match reasons {
-                true => model.predict_many(&queries, top, model.device().workers(), 0, progress)?,
-                false => model.rank_many(&queries, top, model.device().workers(), progress)?,
+                true => model.predict_many_among(&queries, (top, &among), workers, 0, progress)?,
+                false => model.rank_many(&queries, (top, &among), workers, progress)?,
             };
             progress.end(&format_args!("{} queries", all.len()));
             Ok(all)
@@ -257,7 +302,7 @@ impl Model {
     }
 
     /// The missing facts, as JSON; with `out` they are written there, and the JSON says how many.
-    #[pyo3(signature = (relations, top, min_probability, held_out, out, bars))]
+    #[pyo3(signature = (relations, top, min_probability, held_out, wanted, out, bars))]
     #[allow(clippy::too_many_arguments)]
     fn complete(
         &self,
@@ -266,6 +311,7 @@ impl Model {
         top: Option<usize>,
         min_probability: Option<f64>,
         held_out: &str,
+        wanted: WantedFacts,
         out: Option<PathBuf>,
         bars: Option<Bound<'_, PyAny>>,
     ) -> PyResult<String> {
@@ -276,7 +322,7 @@ impl Model {
         wait_for_ending(py)?;
         let model = Arc::clone(&self.model);
         work(py, bars.as_ref(), move |progress| {
-            let options = complete_options(&model, &relations, top, min_probability, held_out)?;
+            let options = complete_options(&model, &relations, top, min_probability, held_out, wanted)?;
             Ok(match out {
                 Some(out) => text(&model.complete(&options, &out, progress)?),
                 None => text(&model.missing_facts(&options, progress)?),
@@ -384,12 +430,13 @@ impl Model {
         py: Python<'_>,
         queries: PathBuf,
         top: usize,
+        wanted: Wanted,
         shard: &str,
         out: PathBuf,
     ) -> PyResult<String> {
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
-            let (among, workers) = (AnswersAmong::default(), model.device().workers());
+            let (among, workers) = (wanted.of(&model)?, model.device().workers());
             Ok(text(&model.predict_shard(&queries, (top, &among), shard, workers, &out, progress)?))
         })
     }
@@ -418,7 +465,7 @@ impl Model {
     }
 
     /// Completes a part of the graph, into the file `out`; what became of it, as JSON.
-    #[pyo3(signature = (relations, top, min_probability, held_out, shard, out))]
+    #[pyo3(signature = (relations, top, min_probability, held_out, wanted, shard, out))]
     #[allow(clippy::too_many_arguments)]
     fn complete_shard(
         &self,
@@ -427,13 +474,14 @@ impl Model {
         top: Option<usize>,
         min_probability: Option<f64>,
         held_out: &str,
+        wanted: WantedFacts,
         shard: &str,
         out: PathBuf,
     ) -> PyResult<String> {
         let held_out = chosen("held_out", held_out)?;
         let (model, shard) = (Arc::clone(&self.model), part(shard)?);
         work(py, None, move |progress| {
-            let options = complete_options(&model, &relations, top, min_probability, held_out)?;
+            let options = complete_options(&model, &relations, top, min_probability, held_out, wanted)?;
             Ok(text(&model.complete_shard(&options, shard, &out, progress)?))
         })
     }
@@ -559,6 +607,7 @@ fn complete_options(
     top: Option<usize>,
     min_probability: Option<f64>,
     held_out: HeldOutFacts,
+    WantedFacts(subjects, objects, (through, without, max_hops)): WantedFacts,
 ) -> Result<CompleteOptions, AskError> {
     let links: Vec<Link> = relations.iter().map(|name| model.index().link(name)).collect::<Result<_, _>>()?;
     let min_probability = match min_probability {
@@ -566,8 +615,9 @@ fn complete_options(
         given => given,
     };
     let workers = model.device().workers();
-    let [subjects, objects] = [(); 2].map(|()| AnswersAmong::default());
-    let paths = PathLimits::default();
+    let ends = |given: Option<Entities>| model.answers_chosen(given.map(EntityChoice::from).as_ref(), None);
+    let (subjects, objects) = (ends(subjects)?, ends(objects)?);
+    let paths = model.path_limits(&through, &without, max_hops)?;
     Ok(CompleteOptions { links, top, min_probability, held_out, subjects, objects, paths, workers })
 }
 

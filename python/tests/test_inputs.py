@@ -166,6 +166,43 @@ def test_a_factory_of_pykeen_itself(inverse: bool) -> None:
     assert graph.triples("test").tolist() == nations.testing.mapped_triples.tolist()
 
 
+# Where `environment.sh` puts PyKEEN's files; where the package itself is, they come with it.
+PYKEEN = Path(__file__).parents[2] / "target/pykeen/pykeen/datasets"
+
+
+@pytest.mark.parametrize(
+    ("name", "entities", "relations", "splits"),
+    [("nations", 14, 55, (1592, 199, 201)), ("umls", 135, 46, (5216, 652, 661)), ("kinships", 104, 25, (8544, 1068, 1074))],
+)
+def test_the_files_that_pykeen_publishes(
+    name: str, entities: int, relations: int, splits: tuple[int, int, int], tmp_path: Path
+) -> None:
+    if not PYKEEN.is_dir():
+        skip("pypi", "the files of PyKEEN's data sets")
+    graph = rg.Graph(PYKEEN / name)
+    assert graph.to_dict() == {
+        "name": name,
+        "entities": entities,
+        "relations": relations,
+        **dict(zip(("facts", "valid", "test"), splits)),
+    }
+    # As PyKEEN saves a data set (`to_directory_binary`), and a training its triples (`save_to_directory`).
+    ids = {"entity": sorted(graph.entities), "relation": sorted(graph.relations)}
+    for split, folder in (("train", "training"), ("valid", "validation"), ("test", "testing")):
+        (tmp_path / folder).mkdir()
+        for kind, names in ids.items():
+            frame = pandas.DataFrame({"id": range(len(names)), "label": names}).set_index("id")
+            frame.to_csv(tmp_path / folder / f"{kind}_to_id.tsv.gz", sep="\t")
+        rows = graph.to_pandas(split)
+        for column, names in (("head", ids["entity"]), ("relation", ids["relation"]), ("tail", ids["entity"])):
+            rows[column] = rows[column].map({name: at for at, name in enumerate(names)})
+        rows.to_csv(tmp_path / folder / "numeric_triples.tsv.gz", sep="\t", index=False)
+    saved = rg.Graph(tmp_path)
+    for split in ("train", "valid", "test"):
+        assert saved.to_pandas(split).values.tolist() == graph.to_pandas(split).values.tolist()
+    assert len(rg.Graph(tmp_path / "training", split=None)) == splits[0]
+
+
 def test_torch_is_never_imported() -> None:
     probe = "import ruleguider, sys; assert not {'torch', 'pandas', 'polars', 'pykeen'} & set(sys.modules), sys.modules"
     subprocess.run([sys.executable, "-c", probe], check=True)

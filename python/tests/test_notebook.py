@@ -51,19 +51,51 @@ def test_the_tour_has_all_pictures(tour: nbformat.NotebookNode) -> None:
         assert f"show(place, {view}, " in shown, view
 
 
-def test_a_browser_draws_them(tour: nbformat.NotebookNode, tmp_path: Path) -> None:
+def exported(notebook: nbformat.NotebookNode) -> str:
+    """The page that nbconvert makes by JupyterLab's template; nothing is fetched."""
+    exporter = nbconvert.HTMLExporter(template_name="lab")
+    exporter.require_js_url = exporter.mathjax_url = exporter.jquery_url = exporter.mermaid_js_url = ""
+    return exporter.from_notebook_node(notebook)[0]
+
+
+def browsed(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What becomes of a page in a browser."""
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         skip("chromium", "the pictures of a notebook in a browser")
-    exporter = nbconvert.HTMLExporter()
-    # Nothing is fetched: the page is as a notebook shows it without a network.
-    exporter.require_js_url = exporter.mathjax_url = exporter.jquery_url = exporter.mermaid_js_url = ""
-    page = tmp_path / "tour.html"
-    page.write_text(exporter.from_notebook_node(tour)[0])
+    page = folder / "tour.html"
+    page.write_text(text)
     command = [str(browser), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"]
-    command += ["--enable-logging=stderr", "--v=0", "--no-first-run", f"--user-data-dir={tmp_path / 'browser'}"]
+    command += ["--enable-logging=stderr", "--v=0", "--no-first-run", f"--user-data-dir={folder / 'browser'}"]
     done = subprocess.run([*command, f"file://{page}"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+    return done
+
+
+# Which of the figures beside a graph's drawing cover another one.
+OVERLAPS = """<script>addEventListener("load", () => {
+  const boxes = [...document.querySelectorAll(".ruleguider dl.figures")].map((list) =>
+    [...list.querySelectorAll("dt, dd")].map((one) => one.getBoundingClientRect()));
+  const covers = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const count = boxes.map((all) => all.filter((a, at) => all.slice(at + 1).some((b) => covers(a, b))).length);
+  document.body.dataset.overlaps = `${boxes.flat().length} boxes, ${count.reduce((sum, one) => sum + one, 0)} covered`;
+});</script></body>"""
+
+
+def test_the_figures_of_a_graph_do_not_overlap_in_the_lab_template(tour: nbformat.NotebookNode, tmp_path: Path) -> None:
+    page = exported(tour)
+    theirs = page.index(".jp-OutputArea-output dt {")
+    assert "float: left" in page[theirs : theirs + 200], "the template floats them; without that, this tests nothing"
+    # As specific as theirs, so the later one counts.
+    ours = page.rindex(".ruleguider dt, .ruleguider dd { float: none;")
+    assert theirs < ours
+    shown = browsed(page.replace("</body>", OVERLAPS), tmp_path).stdout
+    said = shown.split('data-overlaps="')[1].split('"')[0]
+    assert said.endswith(", 0 covered") and int(said.split()[0]) >= 6, said
+
+
+def test_a_browser_draws_them(tour: nbformat.NotebookNode, tmp_path: Path) -> None:
+    done = browsed(exported(tour), tmp_path)
     ours = [line for line in done.stderr.splitlines() if ":CONSOLE" in line and "Error" in line and "tour" in line]
     assert not [line for line in ours if "ReferenceError" not in line or "ruleguider" in line], ours
     # Every picture is drawn: the text that was there instead is gone.

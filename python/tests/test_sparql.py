@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import ruleguider as rg
 from conftest import needed
 
 ox = needed("pyoxigraph", "a SPARQL endpoint")
@@ -116,3 +117,19 @@ def test_a_named_graph_and_a_query_of_ones_own(endpoint: Endpoint, tmp_path: Pat
     assert json.loads(of_query.stdout)["relations"] == 1, of_query.stderr
     wrong = command(endpoint, tmp_path, "--query", str(tmp_path / "missing.rq"))
     assert wrong.returncode == 2 and "missing.rq: cannot be read" in wrong.stderr
+
+
+def test_a_graph_is_read_from_an_endpoint(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    address = f"sparql+http://127.0.0.1:{endpoint.server_address[1]}/query"
+    part = rg.Graph(address, split=None, graph="http://example.org/g")
+    assert part.to_pandas().values.tolist() == [[f"http://example.org/{name}" for name in ("e1", "r0", "e2")]]
+    query = "SELECT ?s ?p ?o { VALUES ?p { <http://example.org/r1> } ?s ?p ?o } ORDER BY ?s ?o LIMIT 7"
+    asked = endpoint.asked
+    for _ in range(2):
+        assert len(rg.Graph(address, split=None, query=query)) == 7
+    assert endpoint.asked == asked + 1, "what has come is not asked for again"
+    with pytest.raises(ValueError, match="expected a named graph or a query"):
+        rg.Graph(address, graph="http://example.org/g", query=query)
+    with pytest.raises(ValueError, match="query: cannot be used with triples in memory"):
+        rg.Graph([("a", "r", "b")], query=query)

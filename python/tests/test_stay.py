@@ -18,7 +18,17 @@ QUERIES = [("Ilse_Hagenthal", "cousin_of"), ("Ilse_Hagenthal", "~parent_of")]
 def test_everything_is_pickled_and_compared(graph: rg.Graph, model: rg.Model) -> None:
     many = model.predict_many(QUERIES, top=3, progress=False)
     rules, why = model.rules(), model.explain(*QUERIES[0], many[0][0].entity)
-    for one in (many, rules, why, graph, model, model.evaluate(progress=False)):
+    facts = model.graph.to_pandas("test").head(5)
+    listed = (
+        model.complete("cousin_of", top=5, progress=False),
+        model.score(facts, threshold="auto", progress=False),
+        model.relations(QUERIES[0][0], many[0][0].entity),
+        model.doubt("sibling_of", top=3, progress=False),
+        model.explain_many(facts, progress=False),
+        model.evaluate(calibration=True, progress=False).calibration,
+    )
+    assert all(one is not None and len(one.to_pandas()) for one in listed)
+    for one in (many, rules, why, graph, model, model.evaluate(progress=False), *listed):
         again = pickle.loads(pickle.dumps(one))
         assert again == one and hash(again) == hash(one), type(one)
     figures = model.evaluate(progress=False)
@@ -49,6 +59,18 @@ def test_an_explanation_has_the_probability_of_the_prediction(model: rg.Model) -
     assert f"probability {best.probability:.3f}" in repr(why)
     nothing = model.explain(*QUERIES[0], "Ilse_Hagenthal")
     assert nothing.rank is None and nothing.score is None and nothing.probability is None
+
+
+def test_ties_are_between_the_ranks_of_both_extremes(graph: rg.Graph, tmp_path: Path) -> None:
+    # Divided anew, it asks for what rules do not reach.
+    facts = [row for split in ("train", "valid", "test") for row in graph.to_pandas(split).values.tolist()]
+    model = rg.learn(facts, out=tmp_path / "run", config=RULES, progress=False)
+    best, fair, worst = (
+        model.evaluate(direction="both", ties=ties, progress=False).ranks.to_pandas()
+        for ties in ("optimistic", "realistic", "pessimistic")
+    )
+    assert (fair["ties"] == worst["rank"] - best["rank"]).all() and fair["ties"].any()
+    assert (fair["rank"] == best["rank"] + fair["ties"] / 2).all()
 
 
 def test_ranks_give_every_figure(model: rg.Model) -> None:

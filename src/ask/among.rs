@@ -7,6 +7,21 @@ use crate::run::Checksum;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// Some entities, as a user names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityChoice {
+    /// Those of a type, with its kinds, or those that a file lists, one a line.
+    Called(String),
+    /// These, by id or label.
+    Each(Vec<String>),
+}
+
+impl From<&str> for EntityChoice {
+    fn from(called: &str) -> Self {
+        EntityChoice::Called(called.to_owned())
+    }
+}
+
 /// Which entities may be answers; by default all.
 #[derive(Clone, Debug, Default)]
 pub struct AnswersAmong {
@@ -120,9 +135,26 @@ impl Model {
         among: Option<&str>,
         not_among: Option<&str>,
     ) -> Result<AnswersAmong, AskError> {
+        let [among, not_among] = [among, not_among].map(|given| given.map(EntityChoice::from));
+        self.answers_chosen(among.as_ref(), not_among.as_ref())
+    }
+
+    /// The same where entities may also be given one by one.
+    ///
+    /// # Errors
+    /// Those of [`answers_among`](Self::answers_among).
+    pub fn answers_chosen(
+        &self,
+        among: Option<&EntityChoice>,
+        not_among: Option<&EntityChoice>,
+    ) -> Result<AnswersAmong, AskError> {
+        let entities = |choice: &EntityChoice| match choice {
+            EntityChoice::Called(name) => self.entities_called(name),
+            EntityChoice::Each(names) => names.iter().map(|name| self.index().entity(name)).collect(),
+        };
         Ok(AnswersAmong {
-            among: among.map(|given| self.entities_called(given)).transpose()?,
-            not_among: not_among.map(|given| self.entities_called(given)).transpose()?.unwrap_or_default(),
+            among: among.map(entities).transpose()?,
+            not_among: not_among.map(entities).transpose()?.unwrap_or_default(),
             ..AnswersAmong::default()
         })
     }
@@ -243,6 +275,13 @@ mod tests {
         let file = folder.path().join("wanted.txt");
         std::fs::write(&file, format!("{}\n\n", answers[1].entity)).unwrap();
         assert_eq!(among(file.to_str(), None), [answers[1].entity.clone()]);
+        let each = |name: &str| super::EntityChoice::Each(vec![name.to_owned()]);
+        let listed = told.answers_chosen(Some(&each(&answers[1].entity)), None).unwrap();
+        assert_eq!(
+            names(told.predict_among(query, 10, &listed).unwrap().answers),
+            [answers[1].entity.clone()]
+        );
+        assert!(told.answers_chosen(None, Some(&each("Nobody at all"))).is_err());
         std::fs::write(&file, "\nNobody at all\n").unwrap();
         let message = told.answers_among(file.to_str(), None).unwrap_err().to_string();
         assert!(message.contains("wanted.txt:2: "), "{message}");

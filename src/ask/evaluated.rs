@@ -98,6 +98,8 @@ pub struct RankColumns {
     pub answer: Vec<String>,
     /// Their filtered ranks, from 1; ties can put them between two places.
     pub rank: Vec<f64>,
+    /// How many other candidates have their score.
+    pub ties: Vec<u64>,
     /// Among how many entities they were ranked: all but the query's other true answers.
     pub candidates: Vec<usize>,
     /// Whether the link leads to many.
@@ -174,12 +176,13 @@ impl Model {
         let (names, answers) = (self.names(), split.answers(self.dataset()));
         let mut columns = RankColumns::default();
         for row in rows {
-            let Ranked { query, target, .. } = evaluation.ranks[row.at];
+            let Ranked { query, target, tied, .. } = evaluation.ranks[row.at];
             columns.subject.push(names.entity(query.subject).to_owned());
             columns.relation.push(names.relation(row.relation).to_owned());
             columns.inverse.push(query.link.direction() == Direction::Inverse);
             columns.answer.push(names.entity(target).to_owned());
             columns.rank.push(row.rank);
+            columns.ties.push(tied);
             let others = answers.edges_by(query.subject, query.link).len().saturating_sub(1);
             columns.candidates.push(answers.entities() - others);
             columns.to_many.push(row.to_many);
@@ -227,7 +230,7 @@ impl Model {
             Split::Valid | Split::ValidAsPublished => &self.dataset().known.notes,
         };
         let ranked = evaluation.ranks.iter().filter(|ranked| !ranked.rank.is_nan());
-        let weighed = ranked.map(|&Ranked { query, target, rank }| {
+        let weighed = ranked.map(|&Ranked { query, target, rank, .. }| {
             let fact = query.fact(target);
             (rank, fact.map_or(1.0, |fact| f64::from(notes.confidence(fact))))
         });

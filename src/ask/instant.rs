@@ -103,7 +103,9 @@ impl Model {
             Side::Both.asked(&sample).map(|(query, _)| (query, 1.0)).collect();
         queries.sort_unstable_by_key(|(query, _)| (query.link, query.subject));
         queries.dedup_by_key(|(query, _)| *query);
-        let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: false };
+        let notes = dataset.known.notes.has_confidence().then_some(&dataset.known.notes);
+        let denied = [&dataset.known.negatives[..], &dataset.known.valid_negatives[..]];
+        let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: false, notes, denied };
         let outcomes = observe(&reasoner, &queries, judged, TOP, Shard::WHOLE, &Quiet(progress))?;
         Ok(Calibration::fit(&outcomes.into(), &dataset.names).map(|calibration| (calibration, sample.len())))
     }

@@ -53,15 +53,18 @@ impl Model {
     /// and no rule, and those that nothing supports are among them.
     ///
     /// # Errors
-    /// If the reasoner fails or the user interrupts.
+    /// If something is asked of paths, the reasoner fails or the user interrupts.
     pub fn rank_many(
         &self,
         queries: &[Query],
-        top: usize,
+        (top, among): (usize, &AnswersAmong),
         workers: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Arc<Prediction>>, AskError> {
-        self.predict_each((queries, top, false), &AnswersAmong::default(), workers, 0, progress)
+        if !among.paths().is_none() {
+            return Err(AskError::Cannot("without reasons there are no paths to ask anything of".to_owned()));
+        }
+        self.predict_each((queries, top, false), among, workers, 0, progress)
     }
 
     fn predict_each(

@@ -36,7 +36,7 @@ mod results;
 pub mod sentence;
 mod shards;
 
-pub use among::AnswersAmong;
+pub use among::{AnswersAmong, EntityChoice};
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};
 pub use apply::{AppliedRules, DrawnRule};
 pub use because::{Contribution, EvidenceShare, SimilarCase, because_in_words, signed};

@@ -5,7 +5,7 @@
 //! subject counted by how much it shares. Both see what was learnt from and nothing else, and the queries, the filter
 //! and the ties are those of the evaluation beside which they stand.
 
-use super::ranking::{rank_all_listed, rank_among_counts};
+use super::ranking::{Place, rank_all_listed, rank_among_counts};
 use super::{Ranked, Scored, Ties, Truth};
 use crate::graph::{Adjacency, Direction, Edge, EntityId, Graph, Link, Query, Triple};
 use rayon::prelude::*;
@@ -67,7 +67,7 @@ impl<'a> Baselines<'a> {
             let others = truth.answers.edges_by(query.subject, query.link);
             let targets: Vec<EntityId> = group.iter().map(|&at| asked[at].target).collect();
             let similar = rank_all_listed(&similar, self.known.entities(), others, &targets, ties);
-            let similar = similar.unwrap_or_else(|| vec![f64::NAN; group.len()]);
+            let similar = similar.map_or_else(|| vec![f64::NAN; group.len()], ranks_of);
             let popularity = self.popularity(query, &targets, others, ties);
             let ranks = popularity.into_iter().zip(similar);
             let ranks = ranks.map(|(popularity, similar)| BaselineRanks { popularity, similar });
@@ -96,7 +96,7 @@ impl<'a> Baselines<'a> {
             let listed: Vec<Scored> =
                 listed.map(|(entity, count)| Scored { entity, score: f64::from(count) }).collect();
             let ranks = rank_all_listed(&listed, entities, others, targets, ties);
-            return ranks.unwrap_or_else(|| vec![f64::NAN; targets.len()]);
+            return ranks.map_or_else(|| vec![f64::NAN; targets.len()], ranks_of);
         }
         let counts = self.counts.get(&link).map_or(&[][..], Vec::as_slice);
         let count = |entity: EntityId| self.count(link, entity);
@@ -142,6 +142,10 @@ fn summed(mut scores: Vec<Scored>) -> Vec<Scored> {
     let same = scores.chunk_by(|a, b| a.entity == b.entity);
     same.map(|run| Scored { entity: run[0].entity, score: run.iter().map(|scored| scored.score).sum() })
         .collect()
+}
+
+fn ranks_of(places: Vec<Place>) -> Vec<f64> {
+    places.into_iter().map(|place| place.rank).collect()
 }
 
 #[cfg(test)]
@@ -218,7 +222,7 @@ mod tests {
             let truth = Truth { graph: &graph, answers: &answers };
             let all: Vec<Triple> = known.iter().chain(&apart).copied().collect::<BTreeSet<_>>().into_iter().collect();
             let baselines = Baselines::new(&graph, &apart);
-            let ranked = |(query, target)| Ranked { query, target, rank: 1.0 };
+            let ranked = |(query, target)| Ranked { query, target, rank: 1.0, tied: 0 };
             let asked: Vec<Ranked> = Side::Both.asked(&test).map(ranked).collect();
             for ties in ALL {
                 let ranks = baselines.ranks(&asked, truth, ties);
@@ -234,13 +238,13 @@ mod tests {
                         Ties::Published => rank_listed(&listed, ENTITIES as usize, others, target, ties),
                         _ => rank_dense(&scores, others, target, ties),
                     };
-                    prop_assert_eq!(Some(found.popularity), expected, "popularity, {:?}", ties);
+                    prop_assert_eq!(Some(found.popularity), expected.map(|place| place.rank), "popularity, {:?}", ties);
                     if ties != Ties::Published {
                         let scores = similar(&all, query.subject.0, relation, direction);
                         let all: Vec<Scored> = scores.iter().zip(0..)
                             .map(|(&score, id)| Scored { entity: EntityId(id), score }).collect();
                         let expected = rank_listed(&all, ENTITIES as usize, others, target, ties);
-                        prop_assert_eq!(Some(found.similar), expected, "similar, {:?}", ties);
+                        prop_assert_eq!(Some(found.similar), expected.map(|place| place.rank), "similar, {:?}", ties);
                     }
                 }
             }
@@ -253,7 +257,7 @@ mod tests {
         let graph = Graph::new(2, 1, &facts);
         let truth = Truth { graph: &graph, answers: &Adjacency::new(2, &[&facts]) };
         let (query, target) = Query::of(facts[0], Direction::Forward);
-        let asked = [1.0, f64::NAN].map(|rank| Ranked { query, target, rank });
+        let asked = [1.0, f64::NAN].map(|rank| Ranked { query, target, rank, tied: 0 });
         let ranks = Baselines::new(&graph, &facts).ranks(&asked, truth, Protocol::default().ties);
         assert_eq!(ranks[0], Some(BaselineRanks { popularity: 1.0, similar: 1.5 }));
         assert_eq!(ranks[1], None);

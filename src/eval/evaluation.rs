@@ -1,6 +1,6 @@
 //! Runs the queries of a split through a reasoner and ranks the true answers.
 
-use super::ranking::{rank_all_dense, rank_all_listed, rank_listed};
+use super::ranking::{Place, rank_all_dense, rank_all_listed, rank_listed};
 use super::{Answers, EvalError, Reasoner, Ties};
 use crate::graph::{Adjacency, Direction, Edge, EntityId, Graph, Link, Query, Triple, evenly};
 use crate::progress::Progress;
@@ -114,6 +114,15 @@ pub struct Ranked {
     pub target: EntityId,
     /// Its filtered rank, from 1; ties can put it between two places.
     pub rank: f64,
+    /// How many other candidates have its score.
+    pub tied: u64,
+}
+
+impl Ranked {
+    /// A query that is still to be ranked.
+    fn later((query, target): (Query, EntityId)) -> Self {
+        Self { query, target, rank: f64::NAN, tied: 0 }
+    }
 }
 
 /// The rank of every query of a split, in the order of the triples (tail before head where both are asked). Queries that
@@ -194,8 +203,7 @@ pub fn evaluate_among(
         Unseen::Keep => split.to_vec(),
         Unseen::LeaveOut => split.iter().copied().filter(|&triple| truth.has_seen(triple)).collect(),
     };
-    let mut ranks: Vec<Ranked> =
-        protocol.side.asked(&kept).map(|(query, target)| Ranked { query, target, rank: f64::NAN }).collect();
+    let mut ranks: Vec<Ranked> = protocol.side.asked(&kept).map(Ranked::later).collect();
     let mut order: Vec<u32> = (0..ranks.len() as u32).collect();
     order.sort_unstable_by_key(|&at| {
         let Ranked { query, target, .. } = ranks[at as usize];
@@ -213,8 +221,11 @@ pub fn evaluate_among(
             progress.end(&"interrupted");
             return Err(EvalError::Interrupted);
         }
-        for (at, rank) in rank_batch(reasoner, batch, &ranks, truth, (protocol.ties, left_out))? {
-            ranks[at as usize].rank = rank;
+        for (at, Place { rank, tied }) in
+            rank_batch(reasoner, batch, &ranks, truth, (protocol.ties, left_out))?
+        {
+            let ranked = &mut ranks[at as usize];
+            (ranked.rank, ranked.tied) = (rank, tied);
             done += 1;
         }
         progress.advance(done, &"");
@@ -231,18 +242,18 @@ pub fn evaluate_among(
     Ok(evaluation)
 }
 
-/// The ranks of one batch of distinct queries, as (index in `ranks`, rank).
+/// The places of one batch of distinct queries, each with the index in `ranks`.
 fn rank_batch(
     reasoner: &dyn Reasoner,
     batch: &[&[u32]],
     ranks: &[Ranked],
     Truth { graph, answers: truth }: Truth<'_>,
     (ties, left_out): (Ties, &LeftOut<'_>),
-) -> Result<Vec<(u32, f64)>, EvalError> {
+) -> Result<Vec<(u32, Place)>, EvalError> {
     let queries: Vec<Query> = batch.iter().map(|group| ranks[group[0] as usize].query).collect();
     let answers = reasoner.answer(&queries).map_err(EvalError::Reasoner)?;
     check_shape(&answers, queries.len(), truth.entities())?;
-    let ranked: Result<Vec<Vec<(u32, f64)>>, EvalError> = (0..batch.len())
+    let ranked: Result<Vec<Vec<(u32, Place)>>, EvalError> = (0..batch.len())
         .into_par_iter()
         .map(|row| {
             let query = queries[row];
@@ -264,13 +275,13 @@ fn rank_batch(
             .ok_or_else(not_a_number)?;
             if let Answers::Listed(_) = &answers {
                 // A list has no facts of the graph: these are asked for one by one.
-                for (rank, &target) in ranked.iter_mut().zip(&targets) {
+                for (place, &target) in ranked.iter_mut().zip(&targets) {
                     if graph.contains(query.subject, query.link, target)
                         && let Some(listed) =
                             reasoner.answer_for_fact(query, target).map_err(EvalError::Reasoner)?
                     {
                         let anew = rank_listed(&listed, truth.entities(), truth_of_row, target, ties);
-                        *rank = anew.ok_or_else(not_a_number)?;
+                        *place = anew.ok_or_else(not_a_number)?;
                     }
                 }
             }
@@ -373,7 +384,7 @@ mod tests {
             let evaluated = evaluate_among(
                 &reasoner, &split, truth, Protocol::default(), Shard::WHOLE, &|_| Some(left_out.clone()), &Silent,
             );
-            for Ranked { query, target, rank } in evaluated.unwrap().ranks {
+            for Ranked { query, target, rank, .. } in evaluated.unwrap().ranks {
                 let facts: Vec<Triple> = split.iter().copied().chain(others.iter().map(|&other| Triple {
                     head: query.subject, relation: query.link.relation().unwrap(), tail: EntityId(other),
                 })).collect();
@@ -407,10 +418,11 @@ mod tests {
                     .filter(|t| !leave_out || (seen(t.head) && seen(t.tail)))
                     .flat_map(|&t| side.directions().iter().map(move |&d| Query::of(t, d)))
                     .map(|(query, target)| {
-                        Ranked { query, target, rank: naive_rank(query, target, dense, &answers) }
+                        Ranked { rank: naive_rank(query, target, dense, &answers), ..Ranked::later((query, target)) }
                     })
                     .collect();
-                prop_assert_eq!(&found.ranks, &expected);
+                let found_ranks: Vec<Ranked> = found.ranks.iter().map(|one| Ranked { tied: 0, ..*one }).collect();
+                prop_assert_eq!(&found_ranks, &expected);
                 prop_assert_eq!(found.totals.left_out + found.ranks.len(), split.len() * side.directions().len());
                 let mut asked = reasoner.asked.into_inner().unwrap();
                 let times = asked.len();

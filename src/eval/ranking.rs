@@ -41,7 +41,20 @@ struct Standing {
     beside_with_lower_id: u64,
 }
 
+/// Where a target is ranked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    /// Its rank, from 1.
+    pub(super) rank: f64,
+    /// How many open entities have its score.
+    pub(super) tied: u64,
+}
+
 impl Standing {
+    fn place(self, ties: Ties) -> Place {
+        Place { rank: self.rank(ties), tied: self.beside }
+    }
+
     fn rank(self, ties: Ties) -> f64 {
         let first = (self.above + 1) as f64;
         match ties {
@@ -55,7 +68,7 @@ impl Standing {
 
 /// The rank of `target` if every entity has a score, or `None` if a score is NaN. `truth` holds the true answers of
 /// the query, sorted; the target may be among them.
-pub(super) fn rank_dense(scores: &[f32], truth: &[Edge], target: EntityId, ties: Ties) -> Option<f64> {
+pub(super) fn rank_dense(scores: &[f32], truth: &[Edge], target: EntityId, ties: Ties) -> Option<Place> {
     let own = scores[target.index()];
     let (mut above, mut beside, mut below) = (0u64, 0u64, 0u64);
     // Counted in 32-bit lanes, block by block, so that the compiler can vectorise.
@@ -86,7 +99,7 @@ pub(super) fn rank_dense(scores: &[f32], truth: &[Edge], target: EntityId, ties:
         let with_filtered = (0..target.0).filter(|&id| lower(EntityId(id))).count();
         beside_with_lower_id = (with_filtered - filtered().filter(|&entity| lower(entity)).count()) as u64;
     }
-    Some(Standing { above, beside, beside_with_lower_id }.rank(ties))
+    Some(Standing { above, beside, beside_with_lower_id }.place(ties))
 }
 
 /// The rank of `target` among `entities` entities, of which only those in `listed` have a score, or `None` if a score
@@ -97,7 +110,7 @@ pub(super) fn rank_listed(
     truth: &[Edge],
     target: EntityId,
     ties: Ties,
-) -> Option<f64> {
+) -> Option<Place> {
     if listed.iter().any(|answer| answer.score.is_nan()) {
         return None;
     }
@@ -123,7 +136,7 @@ pub(super) fn rank_listed(
             }
         }
     };
-    Some(standing.rank(ties))
+    Some(standing.place(ties))
 }
 
 /// So many targets of one query are ranked one by one; for more of them, sorting the scores takes less time.
@@ -135,14 +148,14 @@ pub(super) fn rank_all_dense(
     truth: &[Edge],
     targets: &[EntityId],
     ties: Ties,
-) -> Option<Vec<f64>> {
+) -> Option<Vec<Place>> {
     if targets.len() <= FEW || ties == Ties::Published {
         return targets.iter().map(|&target| rank_dense(scores, truth, target, ties)).collect();
     }
     let all = scores.iter().zip(0..).map(|(&score, id)| (EntityId(id), f64::from(score)));
     let open = OpenScores::new(all, scores.len(), truth)?;
     let own = |target: EntityId| Some(f64::from(scores[target.index()]));
-    Some(targets.iter().map(|&target| open.rank(target, own(target), ties)).collect())
+    Some(targets.iter().map(|&target| open.place(target, own(target), ties)).collect())
 }
 
 /// The ranks of several `targets` of one query, each as by [`rank_listed`].
@@ -152,14 +165,14 @@ pub(super) fn rank_all_listed(
     truth: &[Edge],
     targets: &[EntityId],
     ties: Ties,
-) -> Option<Vec<f64>> {
+) -> Option<Vec<Place>> {
     if targets.len() <= FEW || ties == Ties::Published {
         return targets.iter().map(|&target| rank_listed(listed, entities, truth, target, ties)).collect();
     }
     let all = listed.iter().map(|answer| (answer.entity, answer.score));
     let open = OpenScores::new(all.clone(), entities, truth)?;
     let own: HashMap<EntityId, f64> = all.collect();
-    Some(targets.iter().map(|&target| open.rank(target, own.get(&target).copied(), ties)).collect())
+    Some(targets.iter().map(|&target| open.place(target, own.get(&target).copied(), ties)).collect())
 }
 
 /// The scores that are open to all targets of one query. A hub may have a hundred thousand targets, and the same entities
@@ -193,7 +206,7 @@ impl<'a> OpenScores<'a> {
     }
 
     /// The rank of `target`, whose `own` score is listed or not. Not for [`Ties::Published`], which goes by ids.
-    fn rank(&self, target: EntityId, own: Option<f64>, ties: Ties) -> f64 {
+    fn place(&self, target: EntityId, own: Option<f64>, ties: Ties) -> Place {
         let is_true = self.is_true(target);
         let standing = match own {
             Some(own) => {
@@ -215,7 +228,7 @@ impl<'a> OpenScores<'a> {
                 Standing { above: self.open.len() as u64, beside: beside as u64, ..Standing::default() }
             }
         };
-        standing.rank(ties)
+        standing.place(ties)
     }
 }
 
@@ -223,7 +236,7 @@ impl<'a> OpenScores<'a> {
 /// [`Reasoner`](super::Reasoner) lists them; ties share their mean rank. `None` if a score is NaN. `truth` holds the other
 /// true answers of the query, sorted; the target may be among them.
 pub fn filtered_rank(listed: &[Scored], entities: usize, truth: &[Edge], target: EntityId) -> Option<f64> {
-    rank_listed(listed, entities, truth, target, Ties::Realistic)
+    rank_listed(listed, entities, truth, target, Ties::Realistic).map(|place| place.rank)
 }
 
 /// The ranks of `targets` among `entities` entities, whose scores are counts: `counts` are those above 0 of all entities,
@@ -298,6 +311,13 @@ mod tests {
         }
     }
 
+    /// By sorting: the rank, and how many others that are left have the score of the target.
+    fn expected_place(scores: &BTreeMap<u32, i8>, truth: &BTreeSet<u32>, target: u32, ties: Ties) -> Place {
+        let others = (0..ENTITIES).filter(|id| *id != target && !truth.contains(id));
+        let tied = others.filter(|id| scores.get(id) == scores.get(&target)).count() as u64;
+        Place { rank: brute_force(scores, truth, target, ties), tied }
+    }
+
     proptest! {
         #[test]
         fn dense_ranks_are_those_of_sorting(
@@ -309,7 +329,7 @@ mod tests {
             let floats: Vec<f32> = scores.iter().map(|&s| f32::from(s)).collect();
             for ties in ALL {
                 let ours = rank_dense(&floats, &edges(&truth), EntityId(target), ties);
-                prop_assert_eq!(ours, Some(brute_force(&by_id, &truth, target, ties)), "{:?}", ties);
+                prop_assert_eq!(ours, Some(expected_place(&by_id, &truth, target, ties)), "{:?}", ties);
             }
         }
 
@@ -323,7 +343,7 @@ mod tests {
                 scores.iter().rev().map(|(&id, &s)| Scored { entity: EntityId(id), score: f64::from(s) }).collect();
             for ties in ALL {
                 let ours = rank_listed(&listed, ENTITIES as usize, &edges(&truth), EntityId(target), ties);
-                prop_assert_eq!(ours, Some(brute_force(&scores, &truth, target, ties)), "{:?}", ties);
+                prop_assert_eq!(ours, Some(expected_place(&scores, &truth, target, ties)), "{:?}", ties);
             }
         }
     }
@@ -343,10 +363,10 @@ mod tests {
             prop_assert!(targets.len() > FEW);
             for ties in ALL {
                 let one = |&target: &EntityId| rank_dense(&scores, &truth, target, ties);
-                let expected: Option<Vec<f64>> = targets.iter().map(one).collect();
+                let expected: Option<Vec<Place>> = targets.iter().map(one).collect();
                 prop_assert_eq!(rank_all_dense(&scores, &truth, &targets, ties), expected, "{:?}", ties);
                 let one = |&target: &EntityId| rank_listed(&listed, entities, &truth, target, ties);
-                let expected: Option<Vec<f64>> = targets.iter().map(one).collect();
+                let expected: Option<Vec<Place>> = targets.iter().map(one).collect();
                 prop_assert_eq!(rank_all_listed(&listed, entities, &truth, &targets, ties), expected, "{:?}", ties);
             }
         }

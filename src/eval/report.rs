@@ -341,7 +341,7 @@ mod tests {
         let graph = Graph::new(4, 2, &facts);
         let ranked = |triple: (u32, u32, u32), direction, rank| {
             let (query, target) = Query::of(Triple::new(triple.0, triple.1, triple.2), direction);
-            Ranked { query, target, rank }
+            Ranked { query, target, rank, tied: 0 }
         };
         let evaluation = Evaluation {
             ranks: vec![

@@ -178,7 +178,7 @@ mod tests {
 
     fn ranked(subject: u32, target: u32) -> Ranked {
         let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
-        Ranked { query, target: EntityId(target), rank: 1.0 }
+        Ranked { query, target: EntityId(target), rank: 1.0, tied: 0 }
     }
 
     /// Shortest paths by Floyd and Warshall.

@@ -7,6 +7,7 @@ use crate::skip::{Need, skip};
 use ruleguider::graph::{Dataset, Direction, EntityId, Literals, ReadOptions, RelationId, SplitShares, read};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn options() -> ReadOptions {
     ReadOptions { shares: SplitShares::WHOLE, incomplete: true, ..ReadOptions::default() }
@@ -117,31 +118,36 @@ fn a_schema_in_the_form_of_schema_org_gives_types_domains_and_ranges() {
     assert!(kept.known.facts.len() > dataset.known.facts.len());
 }
 
-/// The packages of Debian as RDF, as `benches/debian.py --rdf` writes them.
+/// An excerpt of what `apt-cache dumpavail` prints, as RDF by `benches/debian.py`.
 #[test]
 fn packages_as_rdf_have_labels_types_and_attributes() {
-    let iri = |name: &str| format!("<urn:debian:{name}>");
-    let rdf_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
-    let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
-    let text = [
-        format!("{} {rdf_type} {} .\n", iri("package/0ad"), iri("Package")),
-        format!("{} {label} \"0ad\" .\n", iri("package/0ad")),
-        format!("{} {} \"Real-time strategy \\\"game\\\"\"@en .\n", iri("package/0ad"), iri("description")),
-        format!(
-            "{} {} \"28591\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n",
-            iri("package/0ad"),
-            iri("installed-size")
-        ),
-        format!("{} {} {} .\n", iri("package/0ad"), iri("depends"), iri("package/0ad-data")),
-    ];
-    let folder = written(&[("packages.nt", &text.concat())]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let lists = fs::File::open(root.join("tests/library/dumpavail.txt")).unwrap();
+    let script = root.join("benches/debian.py");
+    let written_by = Command::new("python3").arg(script).arg("--rdf").stdin(lists).output();
+    let Ok(rdf) = written_by else { return skip(Need::System, "there is no python3") };
+    assert!(rdf.status.success(), "{}", String::from_utf8_lossy(&rdf.stderr));
+    let folder = written(&[("packages.nt", std::str::from_utf8(&rdf.stdout).unwrap())]);
     let dataset = read(&folder.path().join("packages.nt"), &options()).unwrap();
-    let game = EntityId(dataset.names.entities.get("urn:debian:package/0ad").unwrap());
-    assert_eq!((dataset.known.facts.len(), dataset.names.label(game)), (2, "0ad"));
-    let attributes: Vec<(&str, &str)> = dataset.names.attributes.of(game).collect();
-    let expected =
-        [("urn:debian:description", "Real-time strategy \"game\""), ("urn:debian:installed-size", "28591")];
+    let names = &dataset.names;
+    let curl = EntityId(names.entities.get("urn:debian:package/curl").unwrap());
+    assert_eq!((names.entities.get("489"), names.label(curl)), (None, "curl"));
+    let attributes: Vec<(&str, &str)> = names.attributes.of(curl).collect();
+    let expected = [
+        ("urn:debian:description", "command line tool for transferring data with URL syntax"),
+        ("urn:debian:installed-size", "489"),
+        ("urn:debian:version", "7.88.1-10+deb12u15"),
+    ];
     assert_eq!(attributes, expected);
+    let types: Vec<&str> = names.types.of(curl).map(|of| names.types.name(of)).collect();
+    assert_eq!(types, ["urn:debian:Package"]);
+    let all = facts(&dataset);
+    let short = |fact: &str| fact.replace("urn:debian:", "");
+    let has = |fact: &str| all.iter().any(|one| short(one) == fact);
+    assert!(has("package/curl depends package/libcurl4") && has("package/libcurl4 source source/src%3Acurl"));
+    assert!(has("package/curl implemented-in implemented-in/implemented-in%3A%3Ac"), "{all:?}");
+    // Libraries that are only named have no type.
+    assert_eq!(all.iter().filter(|one| one.ends_with("urn:debian:Package")).count(), 2);
 }
 
 /// Neo4j's import: the header of a table in a file of its own, ID spaces, arrays.

@@ -44,3 +44,4 @@ mod tampered;
 mod terminal;
 mod views;
 mod writers;
+mod your_data;

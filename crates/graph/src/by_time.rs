@@ -21,7 +21,7 @@ type Dated = Vec<(i64, Triple)>;
 ///
 /// # Errors
 /// If there is nothing to learn from or nothing to hold out: what was expected, and what was found.
-pub(super) fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset, [String; 2]> {
+pub fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset, [String; 2]> {
     let Dataset { names, known, findings, .. } = dataset.everything();
     let day = |fact: Triple| known.notes.time(fact).and_then(Time::parse).map(Time::day);
     let (mut train, mut before, mut later) = (Vec::new(), Dated::new(), Dated::new());
@@ -45,7 +45,7 @@ pub(super) fn divided_by_time(dataset: &Dataset, since: Time) -> Result<Dataset,
         return Err([format!("facts to learn from before {since}"), "none".to_owned()]);
     }
     let (mut test, left_out) = known_apart(later, &train);
-    if valid.is_empty() {
+    if valid.is_empty() && !test.is_empty() {
         let Some(middle) = between_days(&test, test.len() / 2) else {
             let expected = format!("facts between known names on two days or more from {since} on");
             return Err([expected, format!("{} on one day", test.len())]);

@@ -58,6 +58,7 @@ pub use all_splits::with_all_splits;
 pub use annotated::{AnnotatedFact, RdfStyle, UsedFact, is_annotated, write_annotated};
 pub use array::Array;
 pub use attributes::{Attributes, AttributesBuilder};
+pub use by_time::divided_by_time;
 pub use corrupt::{corrupted, mixed};
 pub use data_file::{DATA_FILE_ENDING, DataFile, DataSums};
 pub use dataset::{Dataset, FactCounts, Findings, Indexed, Known, Names};
@@ -73,8 +74,8 @@ pub use predicted::{PredictedFact, check_predicted, write_predicted};
 pub use prefixes::Prefixes;
 pub use profile::{Likeness, RelatedRelation, RelationProfile, TypeCount};
 pub use read::{
-    ColumnChoice, Conflicts, Literals, ReadOptions, beside_columns, is_part, panic_is_caught, read,
-    read_file, read_known, read_undivided,
+    ChosenColumns, ColumnChoice, Conflicts, Literals, ReadOptions, beside_columns, chosen_columns, is_part,
+    panic_is_caught, read, read_file, read_known, read_undivided,
 };
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;

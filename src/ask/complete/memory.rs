@@ -2,7 +2,7 @@
 
 use super::{Best, CompleteOptions, Counted, Cut, MissingFact, RankedFact, Recovered};
 use crate::ask::{AskError, Model};
-use crate::graph::{Query, sensible_queries};
+use crate::graph::Query;
 use crate::progress::Progress;
 use serde::Serialize;
 use std::io;
@@ -40,7 +40,8 @@ impl Model {
         self.check_probability(options)?;
         let batch = self.reasoner.reasoner().batch().clamp(1, super::BATCH);
         let cut = Cut { batch, block: batch * BLOCK.div_ceil(batch) };
-        let queries: Vec<Query> = sensible_queries(self.graph(), &self.links_of(options)).collect();
+        let links = self.links_of(options);
+        let queries: Vec<Query> = self.asked(options, &links).collect();
         let best = Best::new(options.top);
         let (mut rows, mut asked) = (Vec::new(), 0);
         progress.begin("completing", "queries", Some(queries.len() as u64));
@@ -59,7 +60,7 @@ impl Model {
         let shown = shown.expect("rows in memory can be read");
         progress.end(&format_args!("{} missing facts", shown.len()));
         let facts = shown.into_iter().map(|row| row.1).collect();
-        let recovered = found.of(self.hidden(&self.links_of(options)));
+        let recovered = found.of(self.hidden(&links));
         Ok(MissingFacts { facts, recovered, tied: found.tied.count, asked, subjects: queries.len() })
     }
 }

@@ -14,13 +14,37 @@ use crate::graph::Link;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
+/// An answer that is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JudgedAnswer {
+    /// Its score.
+    pub score: f64,
+    /// How certainly it is true: 0 if it counts as false, 1 if it is a held-out fact, the confidence of that fact if the data
+    /// say one.
+    pub truth: f64,
+    /// Whether the data say that it is false. Then it is no hidden fact.
+    pub is_denied: bool,
+}
+
+impl JudgedAnswer {
+    /// An answer that is a held-out fact, or counts as false because it is none.
+    pub fn new(score: f64, is_true: bool) -> Self {
+        Self { score, truth: if is_true { 1.0 } else { 0.0 }, is_denied: false }
+    }
+
+    /// Whether it is a held-out fact, however certain.
+    pub fn is_true(&self) -> bool {
+        self.truth > 0.0
+    }
+}
+
 /// The best answers of a query, and which of the judged ones are true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The answers.
     pub list: RankedScores,
-    /// The scores of the judged answers, best first, and whether each is true.
-    pub judged: Vec<(f64, bool)>,
+    /// The judged answers, best first.
+    pub judged: Vec<JudgedAnswer>,
     /// Whether each true answer stands for a hidden one that counts as false because the test split must not be used.
     /// Facts are held out for validation or test at random. Had a validation fact been held out for test instead, it
     /// would count as false here, and its query would still be among those asked. True answers therefore stand for as
@@ -31,13 +55,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The judged answers; true ones stand for `share` hidden ones each, if `stands_in` is set.
+    /// The judged answers; true ones stand for `share` hidden ones each, if `stands_in` is set. A fact that is not certain is
+    /// a true answer as far as it is, and a false one for the rest.
     fn counted(&self, share: f64) -> impl Iterator<Item = Counted> + '_ {
-        let weight = self.weight;
-        let hidden = move |is_true: bool| if self.stands_in && is_true { share * weight } else { 0.0 };
-        let counted =
-            move |&(at, is_true): &(f64, bool)| Counted { at, is_true, weight, hidden: hidden(is_true) };
-        self.judged.iter().map(counted)
+        self.judged.iter().flat_map(move |answer| {
+            let (at, truth) = (answer.score, answer.truth);
+            let [is, is_not] = [truth, 1.0 - truth].map(|certainly| certainly * self.weight);
+            let hidden = if self.stands_in { share * is } else { 0.0 };
+            let is = (truth > 0.0).then_some(Counted { at, is_true: true, weight: is, hidden });
+            let is_not = (truth < 1.0).then_some(Counted { at, is_true: false, weight: is_not, hidden: 0.0 });
+            is.into_iter().chain(is_not)
+        })
     }
 }
 
@@ -45,9 +73,12 @@ impl Outcome {
 /// answers.
 fn share_hidden(outcomes: &[Outcome]) -> f64 {
     let (mut hidden, mut falses) = (0.0, 0.0);
-    for one in outcomes.iter().flat_map(|outcome| outcome.counted(1.0)) {
-        hidden += one.hidden;
-        falses += if one.is_true { 0.0 } else { one.weight };
+    for outcome in outcomes {
+        for answer in &outcome.judged {
+            hidden += if outcome.stands_in { answer.truth * outcome.weight } else { 0.0 };
+            // What the data deny is not hidden.
+            falses += if answer.is_denied { 0.0 } else { (1.0 - answer.truth) * outcome.weight };
+        }
     }
     if hidden > 0.0 { (MOST_HIDDEN * falses / hidden).min(1.0) } else { 1.0 }
 }

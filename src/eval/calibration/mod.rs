@@ -30,7 +30,7 @@ mod reliability;
 mod tests;
 
 pub use features::RankedScores;
-pub use fit::Outcome;
+pub use fit::{JudgedAnswer, Outcome};
 pub use isotonic::{Weighted, pool_adjacent_violators};
 pub use left::AnswersLeft;
 pub use observe::{Judged, observe, usual_answers};
@@ -101,7 +101,7 @@ impl Calibration {
             let sides = relations.entry(names.relation(relation).to_owned()).or_default();
             sides.insert(side(link.direction()).to_owned(), LinkEffect { intercept, slope, left });
         }
-        let trues = |outcome: &Outcome| outcome.judged.iter().filter(|one| one.1).count();
+        let trues = |outcome: &Outcome| outcome.judged.iter().filter(|answer| answer.is_true()).count();
         Some(Self {
             queries: outcomes.len(),
             planned: *planned,
@@ -205,7 +205,8 @@ impl Calibrator {
     /// The predicted probability of every judged answer to a query, and whether the answer is true.
     pub fn verdicts(&self, outcome: &Outcome) -> Option<Verdicts> {
         let probability = self.within(&outcome.list);
-        let verdict = |&(score, is_true): &(f64, bool)| Verdict { probability: probability(score), is_true };
+        let verdict =
+            |answer: &JudgedAnswer| Verdict { probability: probability(answer.score), truth: answer.truth };
         let answers = outcome.judged.iter().map(verdict).collect();
         Some(Verdicts { relation: outcome.list.link.relation()?, weight: outcome.weight, answers })
     }

@@ -1,9 +1,9 @@
 //! Runs the queries of a split and records whether the best answers are true.
 
 use super::features::{COMPARED, RankedScores};
-use super::fit::Outcome;
-use crate::eval::{Answers, EvalError, Reasoner, Side};
-use crate::graph::{Adjacency, Graph, Link, Query, Triple};
+use super::fit::{JudgedAnswer, Outcome};
+use crate::eval::{Answers, EvalError, Reasoner, Scored, Side};
+use crate::graph::{Adjacency, Graph, Link, Notes, Query, Triple};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use rayon::prelude::*;
@@ -22,6 +22,25 @@ pub struct Judged<'a> {
     pub truth: &'a Adjacency,
     /// Whether other facts that count as false were held out, about as many and with the same probability.
     pub hides: bool,
+    /// How certain the facts that count as true are; `None` if all are.
+    pub notes: Option<&'a Notes>,
+    /// Facts that are known to be false, sorted.
+    pub denied: [&'a [Triple]; 2],
+}
+
+impl Judged<'_> {
+    /// What is known of an answer with this score.
+    fn answer(&self, query: Query, Scored { entity, score }: Scored) -> JudgedAnswer {
+        let fact = query.fact(entity);
+        let is_true = self.truth.contains(query.subject, query.link, entity);
+        let confidence = || Some(f64::from(self.notes?.confidence(fact?)));
+        let is_denied = || {
+            let denied = |all: &&[Triple]| fact.is_some_and(|fact| all.binary_search(&fact).is_ok());
+            self.denied.iter().any(denied)
+        };
+        let truth = if is_true { confidence().unwrap_or(1.0) } else { 0.0 };
+        JudgedAnswer { score, truth, is_denied: !is_true && is_denied() }
+    }
 }
 
 /// The mean number of answers in `graph` of queries over `link` that have any; 1 if there are none.
@@ -92,9 +111,10 @@ fn outcome(
     answers: &Answers,
     row: usize,
     (query, weight): (Query, f64),
-    Judged { graph, taken_out, truth, hides }: Judged<'_>,
+    judged: Judged<'_>,
     top: usize,
 ) -> Result<Outcome, EvalError> {
+    let Judged { graph, taken_out, hides, .. } = judged;
     let Query { subject, link } = query;
     let taken = taken_out.map(|facts| facts.edges_by(subject, link)).unwrap_or_default();
     let is_taken = |entity| taken.binary_search_by_key(&entity, |edge| edge.target).is_ok();
@@ -109,15 +129,15 @@ fn outcome(
     }
     best.retain(|answer| !graph.contains(subject, link, answer.entity));
     // Removed facts are not judged, but they stay in the list: nothing is removed from it when a user asks.
-    let judged: Vec<(f64, bool)> = best
+    let judged: Vec<JudgedAnswer> = best
         .iter()
         .filter(|answer| !is_taken(answer.entity))
         .take(top)
-        .map(|answer| (answer.score, truth.contains(subject, link, answer.entity)))
+        .map(|&answer| judged.answer(query, answer))
         .collect();
     let mut list = RankedScores::new(query, graph, best.iter().map(|answer| answer.score));
     // Scores after the last judged answer do not affect its features.
-    let last = judged.last().map_or(f64::INFINITY, |last| last.0);
+    let last = judged.last().map_or(f64::INFINITY, |last| last.score);
     let needed = list.scores.partition_point(|score| score.total_cmp(&last).is_ge()).max(COMPARED);
     list.scores.truncate(needed);
     Ok(Outcome { list, judged, stands_in: hides, weight })

@@ -14,7 +14,7 @@ use super::left::{AnswersLeft, LeftCounts};
 use super::observe::{Judged, asked_once, observe};
 use crate::eval::{EvalError, Reasoner};
 use crate::fnv::fnv;
-use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, RelationId, Triple, subjects};
+use crate::graph::{Adjacency, Dataset, Graph, Known, Link, Query, RelationId, Triple, evenly, subjects};
 use crate::progress::Progress;
 use crate::shard::Shard;
 
@@ -74,11 +74,25 @@ pub fn outcomes_to_fit(
     progress: &dyn Progress,
 ) -> Result<FitOutcomes, EvalError> {
     let (taken_out, truth) = (queries_apart(known, graph), Adjacency::new(graph.entities(), &[&known.valid]));
-    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
+    let judged = judged_on_valid(known, graph, taken_out.as_ref(), &truth);
+    let denied = evenly(&known.valid_negatives, asked.len());
+    let queries = [asked_once(asked), asked_once(&denied)];
     let others = TO_FIT.for_sample(asked.len() < known.valid.len());
-    let Sample { queries, left } = Sample::draw(judged, &asked_once(asked), &[], others, progress)?;
+    let Sample { queries, left } = Sample::draw(judged, &queries, &[], others, progress)?;
     let outcomes = observe(reasoner, &queries, judged, TOP, Shard::WHOLE, progress)?;
     Ok(FitOutcomes { outcomes, planned: queries.len(), left })
+}
+
+/// The facts of the validation split count as true; what is known to be false is.
+fn judged_on_valid<'a>(
+    known: &'a Known,
+    graph: &'a Graph,
+    taken_out: Option<&'a Adjacency>,
+    truth: &'a Adjacency,
+) -> Judged<'a> {
+    let notes = known.notes.has_confidence().then_some(&known.notes);
+    let denied = [&known.negatives[..], &known.valid_negatives[..]];
+    Judged { graph, taken_out, truth, hides: true, notes, denied }
 }
 
 /// The training queries, where the graph is one of its own.
@@ -99,9 +113,10 @@ pub fn outcomes_on_valid(
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, EvalError> {
     let (taken_out, truth) = (queries_apart(known, graph), Adjacency::new(graph.entities(), &[&known.valid]));
-    let judged = Judged { graph, taken_out: taken_out.as_ref(), truth: &truth, hides: true };
+    let judged = judged_on_valid(known, graph, taken_out.as_ref(), &truth);
+    let queries = [asked_once(asked), asked_once(&evenly(&known.valid_negatives, asked.len()))];
     let others = TO_CHECK.for_sample(relations.is_empty() && asked.len() < known.valid.len());
-    let sample = Sample::draw(judged, &asked_once(asked), relations, others, progress)?;
+    let sample = Sample::draw(judged, &queries, relations, others, progress)?;
     observe(reasoner, &sample.queries, judged, TOP, shard, progress)
 }
 
@@ -121,9 +136,12 @@ pub fn outcomes_on_test(
     let entities = graph.entities();
     let taken_out = Adjacency::new(entities, &[queries, valid]);
     let truth = Adjacency::new(entities, &[&dataset.test]);
-    let judged = Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false };
+    let notes = dataset.test_notes.has_confidence().then_some(&dataset.test_notes);
+    let denied = [&dataset.known.negatives[..], &dataset.test_negatives[..]];
+    let judged = Judged { graph, taken_out: Some(&taken_out), truth: &truth, hides: false, notes, denied };
+    let queries = [asked_once(asked), asked_once(&evenly(&dataset.test_negatives, asked.len()))];
     let others = TO_CHECK.for_sample(relations.is_empty() && asked.len() < dataset.test.len());
-    let sample = Sample::draw(judged, &asked_once(asked), relations, others, progress)?;
+    let sample = Sample::draw(judged, &queries, relations, others, progress)?;
     observe(reasoner, &sample.queries, judged, TOP, shard, progress)
 }
 
@@ -136,11 +154,12 @@ struct Sample {
 }
 
 impl Sample {
-    /// `asked` have an answer among the facts that count as true, and are in the order of links and subjects. Links of
-    /// `relations` only, unless that is empty.
+    /// `asked` have an answer among the facts that count as true; `denied` are queries with an answer that is known to be
+    /// false, all of which are asked, so that it is seen. Both are in the order of links and subjects. Links of `relations`
+    /// only, unless that is empty.
     fn draw(
         Judged { graph, truth, .. }: Judged<'_>,
-        asked: &[Query],
+        [asked, denied]: &[Vec<Query>; 2],
         relations: &[RelationId],
         others: Others,
         progress: &dyn Progress,
@@ -150,19 +169,26 @@ impl Sample {
         let links = || (0..graph.links() as u32).map(Link).filter(wanted);
         let mut sensible = vec![false; asked.len()];
         let (mut with_answer, mut without, mut counts) = (0, 0, LeftCounts::default());
+        let mut told_false = Vec::new();
         let has_answer = |query: Query| !truth.edges_by(query.subject, query.link).is_empty();
+        let is_among = |all: &[Query], query: Query| {
+            all.binary_search_by_key(&(query.link, query.subject), |one| (one.link, one.subject))
+        };
         let query_of = |link: Link| move |subject| Query { subject, link };
         for link in links() {
             if progress.interrupted() {
                 return Err(EvalError::Interrupted);
             }
             for query in subjects(graph, link).into_iter().map(query_of(link)) {
-                let key = |query: &Query| (query.link, query.subject);
-                if let Ok(at) = asked.binary_search_by_key(&key(&query), key) {
+                if let Ok(at) = is_among(asked, query) {
                     sensible[at] = true;
                 }
                 let has_answer = has_answer(query);
-                *(if has_answer { &mut with_answer } else { &mut without }) += 1;
+                match has_answer {
+                    true => with_answer += 1,
+                    false if is_among(denied, query).is_ok() => told_false.push(query),
+                    false => without += 1,
+                }
                 counts.add(link, graph.targets(query.subject, link).len(), has_answer);
             }
         }
@@ -176,7 +202,7 @@ impl Sample {
         let stride = (without as f64 / most as f64).max(1.0);
         let (mut sampled, mut at, mut next) = (Vec::new(), 0usize, 0.0);
         for query in links().flat_map(|link| subjects(graph, link).into_iter().map(query_of(link))) {
-            if !has_answer(query) {
+            if !has_answer(query) && is_among(denied, query).is_err() {
                 if at as f64 >= next {
                     sampled.push(query);
                     next += stride;
@@ -184,7 +210,12 @@ impl Sample {
                 at += 1;
             }
         }
-        let queries = spread([weighted(asked, with_answer), weighted(sampled, without)]);
+        let told_count = told_false.len();
+        let queries = spread([
+            weighted(asked, with_answer),
+            weighted(sampled, without),
+            weighted(told_false, told_count),
+        ]);
         Ok(Self { queries: scaled(queries), left: counts.shares() })
     }
 }
@@ -207,7 +238,7 @@ fn scaled(mut queries: Vec<(Query, f64)>) -> Vec<(Query, f64)> {
 
 /// All queries in an order of which every beginning has about the same share of each link of each group. Within a link the
 /// order is a shuffled one that depends on nothing but the queries.
-fn spread(groups: [Vec<(Query, f64)>; 2]) -> Vec<(Query, f64)> {
+fn spread(groups: [Vec<(Query, f64)>; 3]) -> Vec<(Query, f64)> {
     let mut placed: Vec<(f64, (Query, f64))> = Vec::new();
     for (number, mut group) in (0u32..).zip(groups) {
         group.sort_by_cached_key(|(query, _)| {
@@ -235,7 +266,7 @@ fn shuffled([a, b]: [u32; 2]) -> u64 {
 mod tests {
     use super::*;
     use crate::eval::{Answers, ReasonerError, Scored};
-    use crate::graph::{Array, EntityId};
+    use crate::graph::{Array, EntityId, Note, NotesBuilder};
     use crate::progress::Silent;
 
     /// Answers every query with 22.
@@ -266,7 +297,8 @@ mod tests {
         // 20 tail queries and the head queries of 20 and 21; that of 22 is not sensible.
         assert_eq!((seen.outcomes.len(), seen.planned), (22, 22));
         assert!(seen.outcomes.iter().all(|outcome| outcome.weight == 1.0 && outcome.stands_in));
-        let trues = seen.outcomes.iter().flat_map(|outcome| &outcome.judged).filter(|one| one.1).count();
+        let trues =
+            seen.outcomes.iter().flat_map(|outcome| &outcome.judged).filter(|one| one.is_true()).count();
         assert_eq!(trues, 2);
         // Two of twenty tail queries have an answer left, which draws the share away from that of all links.
         let left = |known| seen.left.share(Link::forward(RelationId(0)), known);
@@ -277,9 +309,10 @@ mod tests {
     fn what_stands_for_many_weighs_as_much() {
         let (known, graph) = world();
         let truth = Adjacency::new(23, &[&known.valid]);
-        let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: true };
+        let judged = judged_on_valid(&known, &graph, None, &truth);
         let others = Others { each: 0, fewest: 5 };
-        let sample = Sample::draw(judged, &asked_once(&known.valid), &[], others, &Silent).unwrap();
+        let asked = [asked_once(&known.valid), Vec::new()];
+        let sample = Sample::draw(judged, &asked, &[], others, &Silent).unwrap();
         let mut weights: Vec<f64> = sample.queries.iter().map(|query| query.1).collect();
         weights.sort_by(f64::total_cmp);
         assert_eq!(weights.len(), 7, "two with an answer, and five of the twenty others");
@@ -287,8 +320,50 @@ mod tests {
         // The effective sample size is less than that of seven equal weights.
         let sum: f64 = weights.iter().sum();
         assert!(sum > 2.0 && sum < 7.0, "{sum}");
-        let of_another = Sample::draw(judged, &[], &[RelationId(9)], others, &Silent).unwrap();
+        let nothing = [Vec::new(), Vec::new()];
+        let of_another = Sample::draw(judged, &nothing, &[RelationId(9)], others, &Silent).unwrap();
         assert!(of_another.queries.is_empty());
+    }
+
+    #[test]
+    fn what_is_known_to_be_false_is_asked_and_is_no_hidden_fact() {
+        let (mut known, graph) = world();
+        // 17 is told not to have the answer 22. Of the queries without an answer, only a few are asked otherwise.
+        let denied = Triple::new(17, 0, 22);
+        known.valid_negatives = [denied].into();
+        let truth = Adjacency::new(23, &[&known.valid]);
+        let judged = judged_on_valid(&known, &graph, None, &truth);
+        let others = Others { each: 0, fewest: 1 };
+        let asked = [asked_once(&known.valid), asked_once(&[denied])];
+        let sample = Sample::draw(judged, &asked, &[], others, &Silent).unwrap();
+        let told = Query { subject: EntityId(17), link: Link::forward(RelationId(0)) };
+        let weight_of = |query: Query| sample.queries.iter().find(|one| one.0 == query).map(|one| one.1);
+        let of_others = Query { subject: EntityId(0), ..told };
+        // It stands for itself alone, as the queries with an answer do; the only other one stands for nineteen.
+        assert_eq!((sample.queries.len(), weight_of(told)), (4, weight_of(of_others)));
+        let heaviest = sample.queries.iter().map(|one| one.1).fold(0.0, f64::max);
+        assert!((heaviest / weight_of(told).unwrap() - 19.0).abs() < 1e-9);
+        let seen = observe(&Always, &sample.queries, judged, TOP, Shard::WHOLE, &Silent).unwrap();
+        let is_told = |outcome: &&Outcome| outcome.judged.iter().any(|answer| answer.is_denied);
+        assert_eq!(seen.iter().filter(is_told).count(), 1);
+    }
+
+    #[test]
+    fn a_fact_is_as_true_as_it_is_certain() {
+        let (mut known, graph) = world();
+        let mut notes = NotesBuilder::default();
+        notes.add(known.valid[0], Note { confidence: Some(0.25), ..Note::default() });
+        let certain = outcomes_to_fit(&Always, &known.valid, &known, &graph, &Silent).unwrap();
+        known.notes = notes.finish();
+        let seen = outcomes_to_fit(&Always, &known.valid, &known, &graph, &Silent).unwrap();
+        let truths = |outcomes: &[Outcome]| {
+            let mut truths: Vec<f64> =
+                outcomes.iter().flat_map(|one| &one.judged).map(|answer| answer.truth).collect();
+            truths.retain(|&truth| truth > 0.0);
+            truths.sort_by(f64::total_cmp);
+            truths
+        };
+        assert_eq!((truths(&certain.outcomes), truths(&seen.outcomes)), (vec![1.0; 2], vec![0.25, 1.0]));
     }
 
     #[test]
@@ -299,7 +374,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let group = || [of_link(3, 4000), of_link(4, 400), of_link(5, 40)].concat();
-        let order = spread([group(), group()]);
+        let order = spread([group(), group(), Vec::new()]);
         assert_eq!(order.len(), 2 * 4440);
         for beginning in [888, 4440] {
             let share = beginning as f64 / order.len() as f64;

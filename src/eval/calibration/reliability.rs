@@ -15,13 +15,13 @@ pub(crate) const ACTED_ON: f64 = 0.2;
 /// How many relations are judged apart.
 const RELATIONS: usize = 10;
 
-/// A predicted probability, and whether the answer is true.
+/// A predicted probability, and how certainly the answer is true.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The prediction.
     pub probability: f64,
-    /// The truth.
-    pub is_true: bool,
+    /// 1 for a fact and 0 for others; for a fact with a confidence, that.
+    pub truth: f64,
 }
 
 /// The verdicts on the answers to a query.
@@ -107,13 +107,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, weight: f64, Verdict { probability, is_true }: Verdict) {
+    fn add(&mut self, weight: f64, Verdict { probability, truth }: Verdict) {
         self.answers += 1;
-        self.trues += usize::from(is_true);
+        self.trues += usize::from(truth > 0.0);
         self.weight += weight;
         self.squares += weight * weight;
         self.predicted += weight * probability;
-        self.observed += if is_true { weight } else { 0.0 };
+        self.observed += weight * truth;
     }
 
     fn of<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
@@ -176,7 +176,9 @@ impl Reliability {
                 if bin >= FIRST_ABOVE {
                     relations.entry(*relation).or_default().add(*weight, verdict);
                 }
-                squares += weight * (verdict.probability - f64::from(u8::from(verdict.is_true))).powi(2);
+                let Verdict { probability, truth } = verdict;
+                squares +=
+                    weight * (truth * (1.0 - probability).powi(2) + (1.0 - truth) * probability.powi(2));
             }
         }
         let all = Sums::of(bins.iter());
@@ -249,9 +251,12 @@ impl fmt::Display for Reliability {
 mod tests {
     use super::*;
 
+    fn verdict(probability: f64, is_true: bool) -> Verdict {
+        Verdict { probability, truth: if is_true { 1.0 } else { 0.0 } }
+    }
+
     fn verdicts(answers: &[(f64, bool)], weight: f64, relation: u32) -> Verdicts {
-        let answers =
-            answers.iter().map(|&(probability, is_true)| Verdict { probability, is_true }).collect();
+        let answers = answers.iter().map(|&(probability, is_true)| verdict(probability, is_true)).collect();
         Verdicts { relation: RelationId(relation), weight, answers }
     }
 

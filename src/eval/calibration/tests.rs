@@ -49,7 +49,7 @@ fn world(queries: usize, seed: u64, scale: fn(f64) -> f64) -> (Vec<Outcome>, Vec
             judged: scores
                 .iter()
                 .zip(&known)
-                .map(|(&score, &chance)| (scale(score), dice.next() < chance))
+                .map(|(&score, &chance)| JudgedAnswer::new(scale(score), dice.next() < chance))
                 .collect(),
             stands_in: false,
             weight: 1.0,
@@ -137,7 +137,8 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
                 usual: 9.0,
                 scores: (0..10).map(|place| -f64::from(place)).collect(),
             };
-            let judged = list.scores.iter().copied().zip(valid).collect();
+            let judged = list.scores.iter().zip(valid);
+            let judged = judged.map(|(&score, is_true)| JudgedAnswer::new(score, is_true)).collect();
             seen.push(Outcome { list, judged, stands_in: trues > 1, weight: 1.0 });
         }
     }
@@ -150,9 +151,47 @@ fn answers_that_the_test_split_has_do_not_count_against_those_of_validation() {
 }
 
 #[test]
+fn facts_of_half_certainty_are_half_as_probable() {
+    let (mut seen, _) = world(2000, 6, |score| score);
+    let both = names(&["a", "b"]);
+    let fitted =
+        |seen: &[Outcome]| Calibrator::new(&Calibration::fit(&seen.to_vec().into(), &both).unwrap(), &both);
+    let certain = fitted(&seen).probabilities(&seen[0].list);
+    for answer in seen.iter_mut().flat_map(|outcome| &mut outcome.judged) {
+        answer.truth *= 0.5;
+    }
+    let halved = fitted(&seen);
+    let table = halved.reliability(&seen, 10, relation);
+    assert!(table.ece < 0.02, "{table}");
+    for (half, whole) in halved.probabilities(&seen[0].list).iter().zip(certain) {
+        assert!((half - whole / 2.0).abs() < 0.05, "{half} of {whole}");
+    }
+}
+
+#[test]
+fn what_is_known_to_be_false_hides_no_facts() {
+    // Five answers of each query are true, and the others as good ones are false: for certain, or maybe hidden.
+    let seen_with = |is_denied: bool| -> Vec<Outcome> {
+        let list =
+            RankedScores { link: Link::forward(RelationId(0)), known: 9, usual: 9.0, scores: vec![1.0; 10] };
+        let answer =
+            |at: usize| JudgedAnswer { is_denied: is_denied && at >= 5, ..JudgedAnswer::new(1.0, at < 5) };
+        let outcome = Outcome { list, judged: (0..10).map(answer).collect(), stands_in: true, weight: 1.0 };
+        vec![outcome; 200]
+    };
+    let name = names(&["a"]);
+    let best = |seen: Vec<Outcome>| {
+        let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &name).unwrap(), &name);
+        calibrator.probabilities(&seen[0].list)[0]
+    };
+    let (hidden, denied) = (best(seen_with(false)), best(seen_with(true)));
+    assert!(hidden > 0.8 && (denied - 0.5).abs() < 0.02, "{hidden} {denied}");
+}
+
+#[test]
 fn where_nothing_was_true_nothing_is_likely() {
     let (mut seen, _) = world(50, 1, |score| score);
-    seen.iter_mut().flat_map(|outcome| &mut outcome.judged).for_each(|one| one.1 = false);
+    seen.iter_mut().flat_map(|outcome| &mut outcome.judged).for_each(|one| one.truth = 0.0);
     let both = names(&["a", "b"]);
     let calibrator = Calibrator::new(&Calibration::fit(&seen.clone().into(), &both).unwrap(), &both);
     let estimated = calibrator.probabilities(&seen[0].list);
@@ -167,9 +206,9 @@ fn whether_an_answer_is_left_is_known_to_the_calibration() {
     for (at, outcome) in seen.iter_mut().enumerate() {
         outcome.list.known = usize::from(at % 4 < 2);
         if outcome.list.known == 1 {
-            outcome.judged.iter_mut().for_each(|one| one.1 = false);
+            outcome.judged.iter_mut().for_each(|one| one.truth = 0.0);
         }
-        counts.add(outcome.list.link, outcome.list.known, outcome.judged.iter().any(|one| one.1));
+        counts.add(outcome.list.link, outcome.list.known, outcome.judged.iter().any(JudgedAnswer::is_true));
     }
     let both = names(&["a", "b"]);
     let observed = FitOutcomes { left: counts.shares(), ..seen.clone().into() };
@@ -236,8 +275,8 @@ proptest! {
         // Outcomes that contradict the order must not reverse it.
         if seed % 3 == 0 {
             for outcome in &mut seen {
-                let turned: Vec<bool> = outcome.judged.iter().rev().map(|one| one.1).collect();
-                outcome.judged.iter_mut().zip(turned).for_each(|(one, is_true)| one.1 = is_true);
+                let turned: Vec<f64> = outcome.judged.iter().rev().map(|one| one.truth).collect();
+                outcome.judged.iter_mut().zip(turned).for_each(|(one, truth)| one.truth = truth);
             }
         }
         let both = names(&["a", "b"]);
@@ -294,20 +333,27 @@ fn facts_are_no_answers_and_a_query_is_asked_once() {
     let seen_by = |reasoner: &ById, judged, progress: &dyn crate::progress::Progress| {
         observe(reasoner, &asked, judged, 4, Shard::WHOLE, progress)
     };
+    let verdicts = |outcome: &Outcome| -> Vec<(f64, bool)> {
+        outcome.judged.iter().map(|answer| (answer.score, answer.is_true())).collect()
+    };
+    let nothing = (None, [&[][..]; 2]);
     for dense in [true, false] {
-        let judged = Judged { graph: &graph, taken_out: None, truth: &valid_truth, hides: true };
+        let (notes, denied) = nothing;
+        let judged =
+            Judged { graph: &graph, taken_out: None, truth: &valid_truth, hides: true, notes, denied };
         let seen = seen_by(&ById { dense }, judged, &Silent).unwrap();
         assert_eq!(seen.len(), 3, "one tail query and two head queries");
         let tail = &seen[0];
         assert_eq!(tail.list.scores[..4], [0.0, -2.0, -3.0, -4.0]);
-        assert_eq!(tail.judged, [(0.0, false), (-2.0, false), (-3.0, true), (-4.0, true)]);
+        assert_eq!(verdicts(tail), [(0.0, false), (-2.0, false), (-3.0, true), (-4.0, true)]);
         assert_eq!(seen.iter().map(|one| one.stands_in).collect::<Vec<bool>>(), [true, true, true]);
         assert_eq!((tail.list.known, tail.list.usual), (1, 1.0));
         assert_eq!(tail.list.scores.len(), 10, "others are compared with");
-        let judged = Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth, hides: false };
+        let judged =
+            Judged { graph: &graph, taken_out: Some(&earlier), truth: &truth, hides: false, notes, denied };
         let seen = seen_by(&ById { dense }, judged, &Silent).unwrap();
         assert_eq!(seen[0].list.scores[..4], [0.0, -2.0, -3.0, -4.0], "validation facts are compared with");
-        assert_eq!(seen[0].judged, [(0.0, false), (-2.0, false), (-5.0, true), (-6.0, false)]);
+        assert_eq!(verdicts(&seen[0]), [(0.0, false), (-2.0, false), (-5.0, true), (-6.0, false)]);
         let stopped = seen_by(&ById { dense }, judged, &Impatient);
         assert!(matches!(stopped, Err(EvalError::Interrupted)));
     }

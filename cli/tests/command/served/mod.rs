@@ -22,7 +22,7 @@ pub fn long() -> String {
 }
 
 /// Reports about groups, software and techniques as a table with types, sources and dates.
-fn reports() -> String {
+pub fn reports() -> String {
     let groups = [
         "G0016 APT29",
         "G0034 Sandworm Team",

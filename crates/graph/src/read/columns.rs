@@ -4,6 +4,7 @@
 //! that it is false, or how its two entities are called and what they are. Columns that say nothing of this are listed
 //! once as not used.
 
+use crate::GraphError;
 use std::fmt::Write;
 use std::str::FromStr;
 
@@ -348,6 +349,35 @@ pub fn beside_columns(columns: &[&str]) -> Vec<(usize, &'static str)> {
     let layout = Layout::of_header(columns, "");
     let beside = layout.map_or_else(Vec::new, |layout| layout.beside);
     beside.into_iter().map(|(place, part)| (place, part.name())).collect()
+}
+
+/// The columns of a table that a user chose, by place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenColumns {
+    /// The subjects.
+    pub subject: usize,
+    /// The relations; `None` if all facts have the same one, as in a list of edges.
+    pub relation: Option<usize>,
+    /// The objects.
+    pub object: usize,
+    /// The others, each with what it is.
+    pub beside: Vec<(usize, &'static str)>,
+}
+
+/// The columns of a table with these names that a user chose.
+///
+/// # Errors
+/// If there is no such column; says which there are.
+pub fn chosen_columns(choice: &ColumnChoice, columns: &[&str]) -> Result<ChosenColumns, GraphError> {
+    let layout = Layout::chosen(choice, columns, true).map_err(|(expected, found)| {
+        GraphError::Data(format!("columns: expected {expected}, found {found}"))
+    })?;
+    let relation = match layout.relation {
+        RelationAt::Column(place) => Some(place),
+        RelationAt::Always(_) => None,
+    };
+    let beside = layout.beside.into_iter().map(|(place, part)| (place, part.name())).collect();
+    Ok(ChosenColumns { subject: layout.subject, relation, object: layout.object, beside })
 }
 
 /// The layout of a table by its first row, and whether that row is a header. `header` says so; `None` detects it.

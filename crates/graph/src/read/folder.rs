@@ -83,7 +83,7 @@ fn rows(path: &Path) -> Result<Option<Box<dyn Rows>>, GraphError> {
 }
 
 /// The same, or an error for another format.
-fn expect_rows(path: &Path) -> Result<Box<dyn Rows>, GraphError> {
+pub(super) fn expect_rows(path: &Path) -> Result<Box<dyn Rows>, GraphError> {
     rows(path)?.ok_or_else(|| {
         let found = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         GraphError::file(path, "a TSV or CSV file", found)

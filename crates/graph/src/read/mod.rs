@@ -23,6 +23,7 @@ mod lines;
 mod no_rdf;
 #[cfg(feature = "rdf")]
 mod ntriples;
+mod numbered;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "rdf")]
@@ -40,7 +41,7 @@ mod tests;
 mod thrift;
 mod unnamed_header;
 
-pub use columns::{ColumnChoice, beside_columns};
+pub use columns::{ChosenColumns, ColumnChoice, beside_columns, chosen_columns};
 pub use conflicts::Conflicts;
 #[cfg(not(feature = "rdf"))]
 pub(crate) use no_rdf::RdfFormat;
@@ -223,9 +224,11 @@ fn read_parts(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<Da
     // A folder with any split is one of splits, even if one is missing: a killed writer may have left it so.
     let is_split =
         |path: &PathBuf| [TRAIN, VALID, TEST, GRAPH].iter().any(|part| part_called(path) == Some(*part));
-    if !files.iter().any(is_split)
-        && let Some(tables) = folder::tables(&files, options)?
-    {
+    let has_splits = files.iter().any(is_split);
+    if !has_splits && let Some(numbered) = numbered::numbered(folder, &files) {
+        return numbered.read(options, parts.contains(&TEST));
+    }
+    if !has_splits && let Some(tables) = folder::tables(&files, options)? {
         return tables.read(folder, options);
     }
     let mut builder = Builder::default();
@@ -507,8 +510,13 @@ pub(super) fn part_of(path: &Path) -> Option<&'static str> {
 
 /// The same, whatever the ending.
 fn part_called(path: &Path) -> Option<&'static str> {
-    let stem = path.file_name()?.to_str()?.split('.').next()?;
+    let stem = part_stem(path)?;
     PARTS.into_iter().find(|&name| name == stem)
+}
+
+/// The name of a file without its endings.
+fn part_stem(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()?.split('.').next()
 }
 
 /// The one file of `files` called `name`: with any supported ending, or with any ending at all if the format is given

@@ -31,7 +31,7 @@ pub(super) trait Rows {
 }
 
 /// The fields of the current record.
-fn fields<'r>(path: &Path, rows: &'r dyn Rows, into: &mut Vec<&'r str>) -> Result<(), GraphError> {
+pub(super) fn fields<'r>(path: &Path, rows: &'r dyn Rows, into: &mut Vec<&'r str>) -> Result<(), GraphError> {
     for place in 0..rows.len() {
         let bytes = rows.field(place);
         into.push(std::str::from_utf8(bytes).map_err(|error| {

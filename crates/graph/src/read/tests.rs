@@ -56,6 +56,56 @@ fn primekg_is_read_by_its_columns() {
     assert!(message.contains("4 of 4 entities have a type: 2 gene/protein, 1 drug, 1 disease."), "{message}");
 }
 
+/// What PyKEEN writes: the ids of the tables are in any order, and a training split need not mention all names.
+#[test]
+fn triples_of_ids_are_read_with_their_tables_of_names() {
+    let entities = ("entity_to_id.tsv", "id\tlabel\n1\tben\n0\tada\n2\tcleo d.\n");
+    let relations = ("relation_to_id.tsv", "label\tid\nparent_of\t0\n");
+    let triples = |rows: &'static str| ("numeric_triples.tsv", rows);
+    let one = folder(&[
+        entities,
+        relations,
+        triples("head\trelation\ttail\n0\t0\t1\n1\t0\t2\n"),
+        ("base.pth", "?"),
+    ]);
+    let dataset = read(one.path(), &options()).unwrap();
+    assert_eq!(facts(&dataset), ["ada parent_of ben", "ben parent_of cleo d."]);
+    let set = tempfile::tempdir().unwrap();
+    for (split, rows) in
+        [("training", "0\t0\t1\n1\t0\t0\n"), ("validation", "1\t0\t1\n"), ("testing", "1\t0\t2\n")]
+    {
+        fs::create_dir(set.path().join(split)).unwrap();
+        for (name, text) in [entities, relations, ("numeric_triples.tsv", rows)] {
+            fs::write(set.path().join(split).join(name), text).unwrap();
+        }
+    }
+    let dataset = read(set.path(), &ReadOptions::default()).unwrap();
+    assert_eq!((dataset.known.facts.len(), dataset.known.valid.len(), dataset.test.len()), (2, 1, 1));
+    let known = read_known(set.path(), &ReadOptions::default()).unwrap();
+    assert_eq!((known.test.len(), known.names.entities.len()), (0, 2), "names of the test split have no ids");
+    for (files, expected) in [
+        (
+            vec![entities, relations, triples("0\t0\t3\n")],
+            "numeric_triples.tsv:1: expected ids that the tables name",
+        ),
+        (vec![triples("0\t0\n")], "numeric_triples.tsv:1: expected three ids, found 0, 0"),
+        (
+            vec![("entity_to_id.tsv", "7\tada\n"), triples("0\t0\t0\n")],
+            "entity_to_id.tsv: expected ids below the number of names, 1",
+        ),
+        (
+            vec![("entity_to_id.tsv", "ada\n"), triples("0\t0\t0\n")],
+            "entity_to_id.tsv:1: expected an id and a name",
+        ),
+    ] {
+        let wrong = folder(&files);
+        let message = read(wrong.path(), &options()).err().unwrap().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    let bare = folder(&[triples("0\t0\t1\n")]);
+    assert_eq!(facts(&read(bare.path(), &options()).unwrap()), ["0 0 1"]);
+}
+
 #[test]
 fn a_folder_of_kgx_has_types_labels_sources_and_negations() {
     let nodes = "id\tcategory\tname\tdescription\tprovided_by\n\

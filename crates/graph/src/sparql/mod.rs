@@ -79,6 +79,18 @@ pub struct Fetched {
     offset: u64,
 }
 
+/// Where statements are kept: `$XDG_CACHE_HOME/ruleguider/sparql`, or under `~/.cache`.
+///
+/// # Errors
+/// If the environment names no such folder.
+pub fn cache() -> Result<PathBuf, GraphError> {
+    let given = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || given("HOME").map(|home| home.join(".cache"));
+    let folder = given("XDG_CACHE_HOME").or_else(home);
+    let expected = "expected a folder for what is fetched: set XDG_CACHE_HOME or HOME";
+    Ok(folder.ok_or_else(|| GraphError::Data(expected.to_owned()))?.join("ruleguider/sparql"))
+}
+
 /// Whether `path` is the address of an endpoint.
 pub fn is_endpoint(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(SCHEME))
