@@ -210,6 +210,8 @@ mod tests {
             assert_eq!((said("probability"), said("score")), (double("0.75"), double("-0.5")));
             assert_eq!(said("probabilityRough"), [Term::from(Literal::from(true))]);
             assert_eq!(said("heldOut"), [Term::from(Literal::from("test"))]);
+            assert_eq!(said("plausibility"), double("0.125"));
+            assert_eq!(said("counterEvidence"), [Term::from(Literal::from("ada —sister_of→ dora"))]);
             assert_eq!(said("rule"), [Term::from(Literal::from(facts[0].rule.as_ref().unwrap().as_str()))]);
             let used: Vec<Term> = facts[0]
                 .derived_from
