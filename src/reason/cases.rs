@@ -143,10 +143,14 @@ fn thinned(entities: Vec<EntityId>, most: usize) -> Vec<EntityId> {
 
 /// The facts that two entities have in common, the rarest first.
 fn shared(graph: &Graph, one: EntityId, other: EntityId) -> Vec<(Link, EntityId)> {
-    let edges = graph.edges(one).iter().map(|edge| (edge.link, edge.target));
+    // One of them may be a hub.
+    let by_degree =
+        if graph.edges(one).len() <= graph.edges(other).len() { [one, other] } else { [other, one] };
+    let [few, many] = by_degree;
+    let edges = graph.edges(few).iter().map(|edge| (edge.link, edge.target));
     let mut shared: Vec<(Link, EntityId)> =
-        edges.filter(|&(link, target)| graph.contains(other, link, target)).collect();
-    shared.sort_by_key(|&(link, target)| (graph.targets(target, link.reversed()).len(), link, target));
+        edges.filter(|&(link, target)| graph.contains(many, link, target)).collect();
+    shared.sort_by_cached_key(|&(link, target)| (graph.targets(target, link.reversed()).len(), link, target));
     shared
 }
 
