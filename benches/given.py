@@ -6,6 +6,7 @@
     python3 benches/given.py faithful RUN… [--queries 150]     do the facts of the reasons carry the answer?
     python3 benches/given.py doubt DATA… [--set KEY=VALUE …]   3 % of the training facts are replaced by false ones
     python3 benches/given.py score RUN [--facts 100000]        time and memory of `score` on random facts
+    python3 benches/given.py predict RUN… --against COMMAND    CPU seconds of `predict --file`, in turns with another program
 
 Every part asks the command line (--command, by default target/release/ruleguider) and prints a table in Markdown.
 """
@@ -113,8 +114,29 @@ def score(tool: Tool, runs: list[Path], options: argparse.Namespace) -> None:
     table(["run", "facts", "seconds", "seconds of processors", "peak memory in MB"], rows)
 
 
+def predict(tool: Tool, runs: list[Path], options: argparse.Namespace) -> None:
+    def processor(command: str, run: Path, queries: Path) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        Tool(command).said("predict", run, "--file", queries, "--threads", "1")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    rows = []
+    for run in runs:
+        with tempfile.TemporaryDirectory() as folder:
+            splits, queries = Path(folder) / "splits", Path(folder) / "queries.tsv"
+            tool.said("convert", run / "data.rg", splits)
+            facts = [line.split("\t") for line in (splits / "test.tsv").read_text().splitlines()]
+            asked = sorted({(head, relation) for head, relation, _ in facts})[: options.queries]
+            queries.write_text("".join(f"{head}\t{relation}\n" for head, relation in asked))
+            turns = [[processor(command, run, queries) for command in (options.against, tool.command)] for _ in range(5)]
+        before, after = (sorted(turn[which] for turn in turns)[2] for which in (0, 1))
+        rows.append([run.name, len(asked), f"{before:.2f}", f"{after:.2f}", f"{after / before:.2f}"])
+    table(["run", "queries", "seconds before", "seconds after", "ratio"], rows)
+
+
 def main() -> None:
-    parts = {part.__name__: part for part in (relations, classify, calibration, faithful, doubt, score)}
+    parts = {part.__name__: part for part in (relations, classify, calibration, faithful, doubt, score, predict)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=parts)
     parser.add_argument("paths", nargs="+", type=Path)
@@ -122,6 +144,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=150)
     parser.add_argument("--minutes", type=float, default=0.5, help="for learning, without settings")
     parser.add_argument("--set", action="append", default=[], help="a setting for learning, instead of a time")
+    parser.add_argument("--against", default="ruleguider", help="the program that predict is compared with")
     parser.add_argument("--facts", type=int, default=100_000)
     options = parser.parse_args()
     parts[options.part](Tool(options.command), options.paths, options)

@@ -11,11 +11,12 @@ use ruleguider::ask::{Model, OpenOptions, instant};
 use ruleguider::graph::sparql::is_endpoint;
 use ruleguider::graph::{
     ColumnChoice, Conflicts, Dataset, FileKind, Findings, GraphError, Literals, ReadOptions, SplitShares,
-    Time, read,
+    Time, ending_of_rows, read,
 };
 use ruleguider::progress::Progress;
 use ruleguider::run::Source;
 use ruleguider::shown::Shown;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// The argument that stands for stdin.
@@ -297,6 +298,51 @@ impl Place {
             about.clone_from(origin);
         }
         error
+    }
+}
+
+/// Whether `path` stands for stdin or is another pipe, which can be read once.
+pub fn is_stream(path: &Path) -> bool {
+    path == Path::new(STDIN) || is_pipe(path)
+}
+
+/// What comes through stdin or another pipe, until the user interrupts.
+pub fn stream<'a>(path: &Path, console: &'a Console) -> Awaited<'a> {
+    match path == Path::new(STDIN) {
+        true => Awaited::stdin(console),
+        false => Awaited::pipe(path.to_owned(), console),
+    }
+}
+
+/// A list of names: a file, or what came through a pipe, in a file that is removed at the end.
+pub struct List {
+    file: PathBuf,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl List {
+    /// The list that a user calls `path`. What comes through a pipe is written to a file, for work that is resumed.
+    pub fn of(path: &Path, common: &Common) -> anyhow::Result<Self> {
+        if !is_stream(path) {
+            return Ok(Self { file: path.to_owned(), _folder: None });
+        }
+        let console = Console::with_interrupt(common);
+        let name = path.display().to_string();
+        let unreadable = || format!("{name}: cannot be read");
+        let mut input = BufReader::new(stream(path, &console));
+        let ending = ending_of_rows(input.fill_buf().with_context(unreadable)?);
+        let folder = tempfile::Builder::new().prefix("ruleguider-").tempdir();
+        let folder = folder.with_context(|| format!("creating a temporary folder for {name}"))?;
+        let file = folder.path().join(format!("list.{ending}"));
+        let mut out = std::fs::File::create(&file).with_context(|| file.display().to_string())?;
+        std::io::copy(&mut input, &mut out).with_context(unreadable)?;
+        ensure!(!console.interrupted(), "interrupted");
+        Ok(Self { file, _folder: Some(folder) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.file
     }
 }
 

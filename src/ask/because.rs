@@ -17,6 +17,8 @@ const SHARED: usize = 5;
 const NAMED: usize = 3;
 /// Cases that leave out a smaller part of an embedding model's share tell it.
 const TOLD: f64 = 0.25;
+/// The vectors of a trained model hold its facts, also where the graph has them no more.
+const NO_CAUSE: &str = "without these facts it says nearly the same";
 
 /// A member's share of an answer's score. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -189,11 +191,9 @@ impl Model {
         match best {
             Some((rule, along)) => rules_in_words(rules, rule, along, given.together),
             None if !cases.is_empty() => {
-                let cases = self.cases_in_words(&cases);
-                match self.inexact(given) {
-                    Some(how) => format!("{cases}; {how}"),
-                    None => cases,
-                }
+                let how = inexact(self.config().embed.model, given);
+                let said = [Some(self.cases_in_words(&cases)), how, Some(NO_CAUSE.to_owned())];
+                said.into_iter().flatten().collect::<Vec<String>>().join("; ")
             }
             None if paths > 1 => format!("{paths} paths"),
             None if given.share > 0.0 => {
@@ -231,25 +231,6 @@ impl Model {
             (None, "graph") => signals_against(self.graph(), query, answer, &signals),
             (None, _) => "its paths count less than those of a typical candidate".to_owned(),
         }
-    }
-
-    /// What the cases of an embedding model's share leave out; `None` if they are nearly all of it.
-    fn inexact(&self, given: &MemberShare) -> Option<String> {
-        let of_cases = |part: &SharePart| match part.source {
-            ShareSource::Case(_) => part.share,
-            _ => 0.0,
-        };
-        let said = given.parts.iter().map(of_cases).sum::<f64>() / given.share;
-        let loss = (said - 1.0).abs() > TOLD;
-        let how_much =
-            || format!("these cases make {:.1} times its share, so they are an approximation", said);
-        let like_subject = |part: &SharePart| matches!(&part.source, ShareSource::Case(case) if case.side == CaseSide::Subject);
-        if self.config().embed.model == ModelKind::ConvE && given.parts.iter().any(like_subject) {
-            // What the network makes of the subjects is compared, not the subjects.
-            let kind = "ConvE compares them through its network, not by themselves";
-            return Some(if loss { format!("{kind}, and {}", how_much()) } else { kind.to_owned() });
-        }
-        loss.then(how_much)
     }
 
     /// What the types of an answer, and the relations that it has, say for it.
@@ -290,6 +271,33 @@ impl Model {
                 format!("the answer is similar to {listed}, which {are} and {shares} with it")
             }
         }
+    }
+}
+
+/// What the cases of an embedding model's share leave out; `None` if they are nearly all of it. For RotatE and ConvE, of
+/// which a combination of subjects is never the whole, it is always said.
+fn inexact(model: ModelKind, given: &MemberShare) -> Option<String> {
+    let of_cases = |part: &SharePart| match part.source {
+        ShareSource::Case(_) => part.share,
+        _ => 0.0,
+    };
+    let said = given.parts.iter().map(of_cases).sum::<f64>() / given.share;
+    let how_much = format!("these cases make {said:.1} times its share");
+    let like_subject =
+        |part: &SharePart| matches!(&part.source, ShareSource::Case(case) if case.side == CaseSide::Subject);
+    let why = match model {
+        // What the network makes of the subjects is compared, not the subjects.
+        ModelKind::ConvE if given.parts.iter().any(like_subject) => {
+            "ConvE compares them through its network, not by themselves"
+        }
+        ModelKind::RotatE => "RotatE measures distances, of which cases explain a part",
+        ModelKind::ConvE | ModelKind::ComplEx | ModelKind::DistMult => "",
+    };
+    let loss = (said - 1.0).abs() > TOLD;
+    match (why.is_empty(), loss) {
+        (true, true) => Some(format!("{how_much}, so they are an approximation")),
+        (true, false) => None,
+        (false, _) => Some(format!("{why}; {how_much}")),
     }
 }
 
@@ -410,6 +418,41 @@ mod tests {
         assert_eq!(rules_in_words(3, &rule, 1, None), format!("the first of 3 rules {right}"));
         let together = format!("14 paths, 3 rules: the first {right}; all together, smoothed, say 99.9 %");
         assert_eq!(rules_in_words(3, &rule, 14, Some(0.99998)), together);
+    }
+
+    #[test]
+    fn what_similar_cases_leave_out_is_said() {
+        let case = |share: f64, side: CaseSide| {
+            let (entity, link) = (EntityId(1), Link::forward(RelationId(0)));
+            let fact = (entity, link, EntityId(2));
+            let case = Case { entity, side, weight: 1.0, shared: Vec::new(), fact };
+            SharePart { share, source: ShareSource::Case(case) }
+        };
+        let said = |model: ModelKind, of_cases: f64, side: CaseSide| {
+            let rest = SharePart { share: 1.0 - of_cases, source: ShareSource::Rest(0) };
+            let parts = vec![case(of_cases / 2.0, side), case(of_cases / 2.0, side), rest];
+            inexact(model, &MemberShare { member: "embedding", share: 1.0, together: None, parts })
+        };
+        let [subject, answer] = [CaseSide::Subject, CaseSide::Answer];
+        for model in [ModelKind::DistMult, ModelKind::ComplEx] {
+            assert_eq!(said(model, 0.9, subject), None);
+            let approximation = "these cases make 0.6 times its share, so they are an approximation";
+            assert_eq!(said(model, 0.6, subject).unwrap(), approximation);
+        }
+        // A combination of subjects is never the whole of these, so how much it is stands there always.
+        let rotate = said(ModelKind::RotatE, 0.6, subject).unwrap();
+        assert_eq!(
+            rotate,
+            "RotatE measures distances, of which cases explain a part; these cases make 0.6 times its share"
+        );
+        assert!(said(ModelKind::RotatE, 1.0, subject).unwrap().ends_with("make 1.0 times its share"));
+        let conve = said(ModelKind::ConvE, 1.0, subject).unwrap();
+        assert_eq!(
+            conve,
+            "ConvE compares them through its network, not by themselves; these cases make 1.0 times its share"
+        );
+        assert_eq!(said(ModelKind::ConvE, 1.0, answer), None);
+        assert!(said(ModelKind::ConvE, 1.4, answer).unwrap().contains("1.4 times"));
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod relearn;
 mod results;
 pub mod sentence;
 mod shards;
+mod wording;
 
 pub use among::{AnswersAmong, EntityChoice};
 pub use answer::{Answer, HeldOut, PathStep, Probability, Reason, RuleSummary};

@@ -181,7 +181,7 @@ impl Model {
                     }
                 };
                 let entities: Vec<EntityId> = answers.iter().map(|answer| answer.entity).collect();
-                let because = self.because(found, &entities, Detail::Brief)?;
+                let because = self.because(found, &entities, Detail::Shown)?;
                 answers.iter().zip(because).map(|(answer, because)| named(answer).because(because)).collect()
             }
             false => admitted.take(top).map(|candidate| named(&Reasoned::bare(query, candidate))).collect(),

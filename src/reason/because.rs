@@ -33,6 +33,8 @@ const ROUNDING: f64 = 1e-9;
 pub enum Detail {
     /// What costs next to nothing after a search: the members' shares, the best rules, the walker's path.
     Brief,
+    /// The same, and the embedding model's cases, chosen among few: for the answers that a person sees.
+    Shown,
     /// All of it: every rule with its groundings, the propagator's paths, the embedding model's cases.
     Full,
 }

@@ -11,15 +11,16 @@
 //! ConvE it is one of what the network makes of them. How much a few cases leave unexplained is the rest.
 
 use super::because::with_rest;
-use super::{SharePart, ShareSource};
+use super::{Detail, SharePart, ShareSource};
 use crate::embed::Embedding;
 use crate::eval::ReasonerError;
 use crate::graph::{EntityId, Graph, Link, Query};
 
 /// The most cases of an answer.
 const CASES: usize = 5;
-/// The most entities among which they are chosen, evenly spread.
+/// The most entities among which they are chosen, evenly spread: for an explanation, and for a list of answers.
 const CHOICE: usize = 1000;
+const CHOICE_SHOWN: usize = 24;
 /// A further case must explain at least this share of what is to be explained.
 const LEAST: f64 = 0.01;
 /// Keeps the weights of nearly equal cases small.
@@ -62,12 +63,18 @@ pub(super) struct CaseQuery {
     pub share: f64,
 }
 
-/// The parts of an answer's score by the embedding model that come from similar cases.
+/// The parts of an answer's score by the embedding model that come from similar cases; none for a brief decomposition.
 pub(super) fn cases(
     embedding: &Embedding,
     graph: &Graph,
     asked: CaseQuery,
+    detail: Detail,
 ) -> Result<Vec<SharePart>, ReasonerError> {
+    let choice = match detail {
+        Detail::Brief => return Ok(Vec::new()),
+        Detail::Shown => CHOICE_SHOWN,
+        Detail::Full => CHOICE,
+    };
     let CaseQuery { query, answer, against, .. } = asked;
     let table = embedding.entity_vectors();
     let width = table.columns();
@@ -79,7 +86,8 @@ pub(super) fn cases(
         None => row(entity).iter().copied().map(f64::from).collect::<Vec<f64>>(),
     };
     let others = |entities: &[EntityId]| {
-        thinned(entities.iter().copied().filter(|one| *one != query.subject && *one != answer).collect())
+        let others = entities.iter().copied().filter(|one| *one != query.subject && *one != answer);
+        thinned(others.collect(), choice)
     };
     let subjects = others(graph.targets(answer, query.link.reversed()));
     let asking = std::iter::once(query.subject).chain(subjects.iter().copied());
@@ -126,19 +134,23 @@ impl Similar {
     }
 }
 
-/// At most [`CHOICE`] of the entities, evenly spread.
-fn thinned(entities: Vec<EntityId>) -> Vec<EntityId> {
-    let step = (entities.len() as f64 / CHOICE as f64).max(1.0);
-    let places = (0..CHOICE).map(|place| (place as f64 * step) as usize);
+/// At most `most` of the entities, evenly spread.
+fn thinned(entities: Vec<EntityId>, most: usize) -> Vec<EntityId> {
+    let step = (entities.len() as f64 / most as f64).max(1.0);
+    let places = (0..most).map(|place| (place as f64 * step) as usize);
     places.take_while(|place| *place < entities.len()).map(|place| entities[place]).collect()
 }
 
 /// The facts that two entities have in common, the rarest first.
 fn shared(graph: &Graph, one: EntityId, other: EntityId) -> Vec<(Link, EntityId)> {
-    let edges = graph.edges(one).iter().map(|edge| (edge.link, edge.target));
+    // One of them may be a hub.
+    let by_degree =
+        if graph.edges(one).len() <= graph.edges(other).len() { [one, other] } else { [other, one] };
+    let [few, many] = by_degree;
+    let edges = graph.edges(few).iter().map(|edge| (edge.link, edge.target));
     let mut shared: Vec<(Link, EntityId)> =
-        edges.filter(|&(link, target)| graph.contains(other, link, target)).collect();
-    shared.sort_by_key(|&(link, target)| (graph.targets(target, link.reversed()).len(), link, target));
+        edges.filter(|&(link, target)| graph.contains(many, link, target)).collect();
+    shared.sort_by_cached_key(|&(link, target)| (graph.targets(target, link.reversed()).len(), link, target));
     shared
 }
 
@@ -146,14 +158,14 @@ fn shared(graph: &Graph, one: EntityId, other: EntityId) -> Vec<(Link, EntityId)
 /// what is left is added, and all weights are fitted again.
 fn combine(target: &[f64], vectors: &[Vec<f64>]) -> Vec<(usize, f64)> {
     let whole = dot(target, target);
+    let squares: Vec<f64> = vectors.iter().map(|vector| dot(vector, vector)).collect();
     let (mut chosen, mut weights): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut refused: Vec<usize> = Vec::new();
     let (mut rest, mut left) = (target.to_vec(), whole);
     while chosen.len() < CASES {
         let gain = |place: usize| {
-            let vector = &vectors[place];
-            let along = dot(vector, &rest);
-            along.max(0.0).powi(2) / dot(vector, vector).max(f64::MIN_POSITIVE)
+            let along = dot(&vectors[place], &rest);
+            along.max(0.0).powi(2) / squares[place].max(f64::MIN_POSITIVE)
         };
         let open = (0..vectors.len()).filter(|place| !chosen.contains(place) && !refused.contains(place));
         let Some((place, most)) =
@@ -259,7 +271,8 @@ mod tests {
             let embedding = Embedding::new(&settings, size, &Device::cpu(1).unwrap(), seed).unwrap();
             let (answer, other) = (EntityId(5), EntityId(6));
             let asked = CaseQuery { query, answer, against: Some(other), weight: 0.7, share: 0.0 };
-            let parts = cases(&embedding, &graph, asked).unwrap();
+            let parts = cases(&embedding, &graph, asked, Detail::Full).unwrap();
+            assert_eq!(cases(&embedding, &graph, asked, Detail::Shown).unwrap(), parts, "there are few");
             let above = |subject: EntityId| {
                 let scores = embedding.scores(&[Query { subject, ..query }]).unwrap().to_vec().unwrap();
                 // Without the terms of the entities alone, which no case explains.

@@ -66,10 +66,7 @@ impl Explains for ByEmbedding {
             let &Candidate { entity: answer, score, .. } = *candidate;
             let asked =
                 CaseQuery { query: found.query, answer, against, weight: 1.0, share: score - typical };
-            let parts = match detail {
-                Detail::Brief => Vec::new(),
-                Detail::Full => cases(&self.embedding, &self.graph, asked)?,
-            };
+            let parts = cases(&self.embedding, &self.graph, asked, detail)?;
             Ok::<_, ReasonerError>(Because::alone(EMBEDDING, score, typical, parts))
         };
         chosen.iter().map(one).collect()

@@ -259,7 +259,7 @@ impl Explains for ByPropagator {
         let typical = typical_score(found);
         let one = |candidate: &&Candidate| {
             let parts = match detail {
-                Detail::Brief => Vec::new(),
+                Detail::Brief | Detail::Shown => Vec::new(),
                 Detail::Full => self.parts(found.query, candidate, candidate.score - typical, 1.0)?,
             };
             Ok::<_, ReasonerError>(Because::alone(PROPAGATOR, candidate.score, typical, parts))

@@ -73,12 +73,12 @@ impl ByRules {
     ) -> Vec<SharePart> {
         let fired = &candidate.evidence.rules;
         let shown = match detail {
-            Detail::Brief => BRIEFLY,
+            Detail::Brief | Detail::Shown => BRIEFLY,
             Detail::Full => fired.len(),
         };
         let part = |(&rule, fraction): (&u32, f64)| {
             let groundings = match detail {
-                Detail::Brief => Vec::new(),
+                Detail::Brief | Detail::Shown => Vec::new(),
                 Detail::Full => self.rules.explain_all(query, candidate.entity, rule, GROUNDINGS),
             };
             let grounded = |one: &FiredRule<'_>| by_rule(one, candidate.entity, candidate.score);

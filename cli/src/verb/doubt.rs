@@ -5,7 +5,7 @@ use crate::arguments::Common;
 use crate::console::{self, Console};
 use crate::data::DataOfRun;
 use ruleguider::ask::{DoubtOptions, DoubtedFact, Doubts, Model, OpenOptions};
-use ruleguider::graph::{NamedRow, NamedRows, RelationId, RowColumn, SplitShares, Triple, write_table};
+use ruleguider::graph::{NamedRow, NamedRows, RelationId, RowColumn, SplitShares, Triple};
 use ruleguider::shown::Shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ how well they are found.
 Examples:
   ruleguider doubt runs/demonstration
   ruleguider doubt runs/umls --relation affects --top 20 --json
-  ruleguider doubt runs/umls --top 1000 --out doubtful.tsv
+  ruleguider doubt runs/umls --top 1000 --out doubtful.jsonl
   ruleguider doubt runs/umls-errors --errors data/umls-errors/errors.tsv"
 )]
 pub struct Doubt {
@@ -35,7 +35,7 @@ pub struct Doubt {
     /// How many facts to report
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
-    /// The file to write the facts to: .tsv, .csv, .parquet [default: stdout]
+    /// The file to write the facts to: .tsv, .csv, .jsonl or .parquet [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// A file of facts that are known to be false, to measure how well they are found
@@ -66,8 +66,7 @@ impl Doubt {
             doubts => doubts?,
         };
         if let Some(out) = &self.out {
-            let mut rows = doubts.facts.iter().map(|fact| Ok(fact.clone().cells()));
-            write_table(out, &DoubtedFact::COLUMNS, &mut rows)?;
+            doubts.write(out)?;
         }
         if common.json {
             console::print_json(&doubts)?;

@@ -4,7 +4,7 @@ use super::predict::{aside, say_why_not};
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use crate::data::DataOfRun;
+use crate::data::{DataOfRun, List};
 use crate::on_path::OnPath;
 use anyhow::bail;
 use ruleguider::ask::answer::path_in_words;
@@ -81,6 +81,8 @@ impl Explain {
         let model = self.data.open(&self.run, options, SplitShares::WHOLE, common)?;
         say_why_not(&model, common)?;
         let (console, most) = (Console::with_interrupt(common), self.reasons as usize);
+        let list = List::of(file, common)?;
+        let file = list.path();
         let explained = match &self.out {
             Some(out) => model.explain_file(file, most, workers, out, &console),
             None => {

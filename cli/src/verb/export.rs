@@ -11,21 +11,23 @@ use std::path::PathBuf;
 /// Arguments of `export`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "ANSWERS are the JSON lines of `complete --out FILE.jsonl`, `score --out FILE.jsonl` or `predict --file`, with \
-all their fields. RDF is written to a file that ends in .nt, .ttl, .nq or .trig: each fact, and about it its probability, \
-score, rule and reason, and with prov:wasDerivedFrom the facts that the reason uses. `star` says that about a reifier \
-(RDF 1.2), `reified` about an rdf:Statement, for older readers, and `plain` in comments. Neo4j and KGX get a folder of \
-nodes and edges; GraphML is one file with the facts and those that their reasons use.
+    after_help = "ANSWERS are the JSON lines of `complete --out FILE.jsonl`, `score --out FILE.jsonl`, `doubt --out FILE.jsonl` or \
+`predict --file`, with all their fields. RDF is written to a file that ends in .nt, .ttl, .nq or .trig: each fact, and \
+about it its probability, score, rule and reason, with prov:wasDerivedFrom the facts that the reason uses, and of a doubted \
+fact its plausibility and the counter-evidence. `star` says that about a reifier (RDF 1.2), `reified` about an \
+rdf:Statement, for older readers, and `plain` in comments. Neo4j and KGX get a folder of nodes and edges; GraphML is one \
+file with the facts and those that their reasons use.
 
 Examples:
   ruleguider export missing.jsonl --to rdf --out missing.ttl
   ruleguider export missing.jsonl --to rdf --rdf reified --out missing.nt
   ruleguider export scored.jsonl --to neo4j --out import
   ruleguider export scored.jsonl --to kgx --out kgx
+  ruleguider export doubtful.jsonl --to rdf --out doubtful.ttl
   ruleguider export answers.jsonl --to graphml --out reasons.graphml"
 )]
 pub struct Export {
-    /// JSON lines of complete, score or predict
+    /// JSON lines of complete, score, predict or doubt
     #[arg(value_name = "ANSWERS")]
     answers: PathBuf,
     /// What to write

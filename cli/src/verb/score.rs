@@ -4,7 +4,7 @@ use super::predict::say_why_not;
 use crate::Outcome;
 use crate::arguments::Common;
 use crate::console::{self, Console};
-use crate::data::{DataOfRun, Instant};
+use crate::data::{DataOfRun, Instant, List, is_stream, stream};
 use crate::part::Share;
 use anyhow::ensure;
 use ruleguider::ask::{Model, OpenOptions, ScoreOptions, ScoredTriple, Threshold};
@@ -17,8 +17,8 @@ use std::str::FromStr;
 #[derive(clap::Args)]
 #[command(
     after_help = "TRIPLES has a fact in each row: subject, relation, object, and optionally a label (1 or -1, true or false). \
-TSV, CSV, JSON lines or Parquet by its extension; columns by name (subject or head, relation or predicate, object or \
-tail, label) or in this order. An unknown name gives a row with an error and suggestions. The rows have the order of \
+TSV, CSV, JSON lines or Parquet by its extension, of stdin or another pipe by its first line. Columns by name (subject or \
+head, relation or predicate, object or tail, label) or in this order. An unknown name gives a row with an error and suggestions. The rows have the order of \
 TRIPLES: the probability as `predict` gives it, ranks in both directions (filtered, ties at their mean), and the best reason. \
 A fact of the graph is asked with itself taken out. `true` is by a threshold for each relation, fitted on the \
 validation facts and false ones, drawn from the entities that the graph shows at each side of the relation or given by \
@@ -29,13 +29,14 @@ Examples:
   ruleguider score runs/demonstration --file candidates.tsv --out scored.parquet
   ruleguider score runs/codex-s --file labelled.tsv --negatives valid_negatives.tsv --out scored.jsonl
   ruleguider score runs/demonstration --file candidates.tsv --shard 1/4 --out scored-1.shard
+  zcat candidates.tsv.gz | ruleguider score runs/demonstration --file - --json
   ruleguider score attack.tsv --instant --file candidates.tsv"
 )]
 pub struct Score {
     /// A run directory; with --instant a data set
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The facts to score
+    /// The facts to score; - for stdin
     #[arg(long, value_name = "TRIPLES")]
     file: PathBuf,
     /// The file to write the scores to: .tsv, .csv, .jsonl or .parquet [default: stdout, as TSV, or JSON lines with --json]
@@ -101,11 +102,16 @@ impl Score {
         };
         match (&self.out, self.shard) {
             (Some(out), Some(share)) => {
+                ensure!(
+                    !is_stream(&self.file),
+                    "--shard: expected a file that every part can read, found a pipe"
+                );
                 let make = |shard, out: &Path| model.score_shard(&self.file, &options, shard, out, &console);
                 share.each(out, common, make)
             }
             (Some(out), None) => {
-                let scored = match model.score_file(&self.file, &options, out, &console) {
+                let list = List::of(&self.file, common)?;
+                let scored = match model.score_file(list.path(), &options, out, &console) {
                     Err(error) if error.is_interrupted() => return Ok(Outcome::Interrupted),
                     scored => scored?,
                 };
@@ -149,7 +155,14 @@ impl Score {
                 message
             })
         };
-        let scored = model.score_rows(&self.file, options, console, take);
+        let scored = match is_stream(&self.file) {
+            true => {
+                let name = if self.file == Path::new("-") { Path::new("stdin") } else { &self.file };
+                let input = Box::new(stream(&self.file, console));
+                model.score_stream((name, input), options, console, take)
+            }
+            false => model.score_rows(&self.file, options, console, take),
+        };
         if let Some(error) = failed {
             return Err(console::stdout_fails(error));
         }

@@ -58,6 +58,47 @@ fn given_facts_are_scored_and_unknown_names_are_rows() {
     assert!(message.contains("nothing.tsv"), "{message}");
 }
 
+/// Stdin and named pipes, in every format that lines have; a row is answered before the next one is sent.
+#[cfg(unix)]
+#[test]
+fn facts_that_come_through_a_pipe_are_scored() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+    let tool = Tool::new();
+    tool.demonstration();
+    let facts = test_facts(&tool)[..20].join("\n") + "\n";
+    tool.write("list.tsv", &facts);
+    let from_file = tool.done(&["score", "run", "--file", "list.tsv", "--json", "--quiet"]);
+    // As a shell gives it for `<(cat list.tsv)`.
+    let shell = |words: &str| {
+        let program = env!("CARGO_BIN_EXE_ruleguider");
+        let text = format!("'{program}' {words}");
+        let out = std::process::Command::new("bash").args(["-c", &text]).current_dir(tool.path(".")).output();
+        let out = out.unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    assert_eq!(shell("score run --file <(cat list.tsv) --json --quiet"), from_file);
+    assert_eq!(shell("score run --file - --json --quiet < <(tr '\\t' , < list.tsv)"), from_file);
+    shell("score run --file <(cat list.tsv) --out piped.jsonl --quiet");
+    assert_eq!(std::fs::read_to_string(tool.path("piped.jsonl")).unwrap(), from_file);
+    let explained = tool.done(&["explain", "run", "--file", "list.tsv", "--json", "--quiet"]);
+    assert_eq!(shell("explain run --file - --json --quiet < list.tsv"), explained);
+    let message = tool.refused(&["score", "run", "--file", "-", "--shard", "1/2", "--out", "one.shard"]);
+    assert!(message.contains("found a pipe"), "{message}");
+
+    let mut child = tool.command(&["score", "run", "--file", "-", "--json", "--quiet"]);
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut send = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for (fact, expected) in facts.lines().zip(from_file.lines()).take(3) {
+        writeln!(send, "{fact}").unwrap();
+        assert_eq!(answers.next().unwrap().unwrap(), expected);
+    }
+    drop(send);
+    assert!(answers.next().is_none() && child.wait().unwrap().success());
+}
+
 #[test]
 fn a_graph_without_a_run_is_scored_at_once() {
     let tool = Tool::new();
@@ -161,6 +202,19 @@ fn planted_errors_are_doubted_first() {
     tool.done(&["doubt", "run", "--out", "doubtful.csv", "--top", "5", "--quiet"]);
     let text = std::fs::read_to_string(tool.path("doubtful.csv")).unwrap();
     assert!(text.starts_with("subject,relation,object,plausibility,") && text.lines().count() == 6, "{text}");
+    // For other programs, with what speaks against each.
+    tool.done(&["doubt", "run", "--out", "doubtful.jsonl", "--top", "60", "--quiet"]);
+    let rows = json_lines(&std::fs::read_to_string(tool.path("doubtful.jsonl")).unwrap());
+    assert_eq!(serde_json::to_value(&rows).unwrap(), doubts["facts"]);
+    assert_eq!(tool.json(&["export", "doubtful.jsonl", "--to", "rdf", "--out", "doubtful.ttl"])["facts"], 60);
+    let text = std::fs::read_to_string(tool.path("doubtful.ttl")).unwrap();
+    assert_eq!(text.matches("<urn:x-ruleguider:plausibility>").count(), 60);
+    let against: usize = rows.iter().map(|row| row["counter_evidence"].as_array().unwrap().len()).sum();
+    assert_eq!(text.matches("<urn:x-ruleguider:counterEvidence>").count(), against);
+    assert!(against > 0 && tool.json(&["stats", "doubtful.ttl"])["facts"].as_u64() >= Some(60));
+    for (to, out) in [("neo4j", "neo4j"), ("kgx", "kgx"), ("graphml", "doubtful.graphml")] {
+        assert_eq!(tool.json(&["export", "doubtful.jsonl", "--to", to, "--out", out])["facts"], 60, "{to}");
+    }
     let message = tool.refused(&["generate", "errors", "family", "--out", "wrong"]);
     assert!(message.contains("has files already"), "{message}");
 }

@@ -52,6 +52,10 @@ pub struct AnnotatedFact {
     pub derived_from: Vec<UsedFact>,
     /// The split that holds it out; empty if the data does not have it.
     pub held_out: &'static str,
+    /// How plausible a fact of the graph is by all others, if that was asked.
+    pub plausibility: Option<f64>,
+    /// What speaks against it, a line each.
+    pub counter_evidence: Vec<String>,
 }
 
 /// A fact that a reason uses, with what the data say about it.

@@ -80,7 +80,7 @@ pub use read::{
 pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;
-pub use rows::{NamedRow, NamedRows, RowColumn};
+pub use rows::{NamedRow, NamedRows, RowColumn, ending_of_rows};
 pub use split::{SplitShares, evenly, spread_places};
 pub use staged::{Staged, is_free};
 pub use stats::{Spread, Statistics};

@@ -60,11 +60,17 @@ fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) 
         reason,
         derived_from,
         held_out,
+        plausibility,
+        counter_evidence,
     } = fact;
     let stated = statement(triple);
     if style == RdfStyle::Plain {
         let rough = if *probability_rough { "~" } else { "" };
-        let likely = probability.map_or_else(String::new, |share| format!("probability {rough}{share}: "));
+        let likely = match (probability, plausibility) {
+            (Some(share), _) => format!("probability {rough}{share}: "),
+            (None, Some(share)) => format!("plausibility {share}: "),
+            (None, None) => String::new(),
+        };
         writeln!(out, "# {likely}{}", reason.replace(['\n', '\r'], " "))?;
         return writeln!(out, "{stated} .");
     }
@@ -87,6 +93,10 @@ fn write_fact(out: Out<'_>, style: RdfStyle, fact: &AnnotatedFact, number: u64) 
     }
     if !held_out.is_empty() {
         say("heldOut", Literal::from(*held_out))?;
+    }
+    plausibility.map_or(Ok(()), |value| say("plausibility", number_of(value)))?;
+    for against in counter_evidence {
+        say("counterEvidence", Literal::from(against.as_str()))?;
     }
     for (place, given) in derived_from.iter().enumerate() {
         let used = statement(&given.fact);
@@ -162,6 +172,8 @@ mod tests {
                 UsedFact { fact: names(["cleo", "parent_of", "ben \"B\""]), ..UsedFact::default() },
             ],
             held_out: "test",
+            plausibility: Some(0.125),
+            counter_evidence: vec!["ada —sister_of→ dora".to_owned()],
         };
         vec![full, AnnotatedFact { fact: names(["cleo", "aunt of", "dora"]), ..AnnotatedFact::default() }]
     }
@@ -198,6 +210,8 @@ mod tests {
             assert_eq!((said("probability"), said("score")), (double("0.75"), double("-0.5")));
             assert_eq!(said("probabilityRough"), [Term::from(Literal::from(true))]);
             assert_eq!(said("heldOut"), [Term::from(Literal::from("test"))]);
+            assert_eq!(said("plausibility"), double("0.125"));
+            assert_eq!(said("counterEvidence"), [Term::from(Literal::from("ada —sister_of→ dora"))]);
             assert_eq!(said("rule"), [Term::from(Literal::from(facts[0].rule.as_ref().unwrap().as_str()))]);
             let used: Vec<Term> = facts[0]
                 .derived_from

@@ -1,7 +1,8 @@
 //! Reads rows of names as a stream: the lists of facts or pairs that a user asks about.
 //!
 //! TSV, CSV, JSON lines and Parquet, by the ending. Columns are recognised by their names or, without a header, by
-//! their order. A malformed row is a row with an error, not the end of the file; memory does not grow with the file.
+//! their order. A stream has no ending; its beginning tells the format. A malformed row is a row with an error, not the end
+//! of the file; memory does not grow with the file.
 
 use super::{Compression, GraphError};
 #[cfg(feature = "parquet")]
@@ -41,20 +42,24 @@ pub struct NamedRow {
     pub fields: Result<Vec<Option<String>>, String>,
 }
 
-/// The rows of a file.
-pub struct NamedRows {
+/// The rows of a file or a stream.
+pub struct NamedRows<'a> {
     path: PathBuf,
     columns: &'static [RowColumn],
-    source: Source,
+    source: Source<'a>,
+    /// Whether the sender may wait for what becomes of a row before the next one.
+    interactive: bool,
     /// The place of each column, once that is known.
     places: Option<Vec<Option<usize>>>,
     read: u64,
 }
 
-enum Source {
-    Tabs(BufReader<Box<dyn Read + Send>>),
-    Json(BufReader<Box<dyn Read + Send>>),
-    Commas(CommaLines),
+type Input<'a> = BufReader<Box<dyn Read + 'a>>;
+
+enum Source<'a> {
+    Tabs(Input<'a>),
+    Json(Input<'a>),
+    Commas(CommaLines<'a>),
     #[cfg(feature = "parquet")]
     Parquet(Box<RowIter<'static>>),
 }
@@ -68,7 +73,39 @@ enum Record {
     Malformed(String),
 }
 
-impl NamedRows {
+/// The ending of a file that begins with `first`: an object is JSON lines, and where there is no tab, commas separate.
+pub fn ending_of_rows(first: &[u8]) -> &'static str {
+    let first = first.strip_prefix("\u{feff}".as_bytes()).unwrap_or(first);
+    let line =
+        first.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    match () {
+        () if line.trim_ascii_start().starts_with(b"{") => "jsonl",
+        () if !line.contains(&b'\t') && line.contains(&b',') => "csv",
+        () => "tsv",
+    }
+}
+
+impl<'a> NamedRows<'a> {
+    /// The rows that come through `input`, which is called `name` in messages: tabs, commas or JSON lines, by the first
+    /// line. A block does not wait for more rows.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of(
+        name: &Path,
+        input: Box<dyn Read + 'a>,
+        columns: &'static [RowColumn],
+    ) -> Result<Self, GraphError> {
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        let first = input.fill_buf().map_err(GraphError::reading(name))?;
+        let source = match ending_of_rows(first) {
+            "jsonl" => Source::Json(input),
+            "csv" => Source::Commas(CommaLines { input, begun: false, waiting: VecDeque::new() }),
+            _ => Source::Tabs(input),
+        };
+        Ok(Self { path: name.to_owned(), columns, source, interactive: true, places: None, read: 0 })
+    }
+
     /// The rows of the file at `path`, which has `columns`.
     ///
     /// # Errors
@@ -81,7 +118,7 @@ impl NamedRows {
             _ => name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem),
         };
         let ending = stem.rsplit('/').next().and_then(|file| file.rsplit_once('.')).map(|(_, ending)| ending);
-        let open = || compression.open(path);
+        let open = || compression.open(path).map(|input| -> Box<dyn Read + 'a> { input });
         let source = match ending {
             Some("tsv" | "txt") => Source::Tabs(BufReader::with_capacity(1 << 16, open()?)),
             Some("jsonl" | "ndjson") => Source::Json(BufReader::with_capacity(1 << 16, open()?)),
@@ -106,16 +143,17 @@ impl NamedRows {
                 return Err(GraphError::file(path, format!("one of the extensions {ENDINGS}"), found));
             }
         };
-        Ok(Self { path: path.to_owned(), columns, source, places: None, read: 0 })
+        Ok(Self { path: path.to_owned(), columns, source, interactive: false, places: None, read: 0 })
     }
 
-    /// The next rows, at most `most`, without empty lines and the header; none at the end.
+    /// The next rows, at most `most`, without empty lines and the header; of a stream at least one, and then as many as are
+    /// there. None at the end.
     ///
     /// # Errors
     /// If the file cannot be read, or a required column is missing from its header.
     pub fn next_block(&mut self, most: usize) -> Result<Vec<NamedRow>, GraphError> {
         let mut rows = Vec::new();
-        while rows.len() < most {
+        while rows.is_empty() || (rows.len() < most && self.more_is_there()) {
             let record = self.record()?;
             if matches!(record, Record::End) {
                 break;
@@ -133,6 +171,18 @@ impl NamedRows {
             rows.push(NamedRow { number: self.read, fields });
         }
         Ok(rows)
+    }
+
+    /// Whether the next row can be read without waiting for the sender.
+    fn more_is_there(&self) -> bool {
+        let line_is_there = |input: &Input<'_>| input.buffer().contains(&b'\n');
+        !self.interactive
+            || match &self.source {
+                Source::Tabs(input) | Source::Json(input) => line_is_there(input),
+                Source::Commas(lines) => !lines.waiting.is_empty() || line_is_there(&lines.input),
+                #[cfg(feature = "parquet")]
+                Source::Parquet(_) => true,
+            }
     }
 
     fn record(&mut self) -> Result<Record, GraphError> {
@@ -216,15 +266,15 @@ impl NamedRows {
 }
 
 /// Records of comma-separated values. A quoted field may have line breaks, so a record may be several lines.
-struct CommaLines {
-    input: BufReader<Box<dyn Read + Send>>,
+struct CommaLines<'a> {
+    input: Input<'a>,
     /// Whether the first line was read.
     begun: bool,
     /// Lines that were read in search of a quote that closes, and do not belong to the record before them.
     waiting: VecDeque<Result<String, String>>,
 }
 
-impl CommaLines {
+impl CommaLines<'_> {
     fn line(&mut self) -> io::Result<Option<Result<String, String>>> {
         if let Some(line) = self.waiting.pop_front() {
             return Ok(Some(line));
@@ -283,10 +333,7 @@ fn fields_of(record: &str) -> Option<Vec<String>> {
 }
 
 /// The next line without its ending; `None` at the end.
-fn line(
-    input: &mut BufReader<Box<dyn Read + Send>>,
-    first: bool,
-) -> io::Result<Option<Result<String, String>>> {
+fn line(input: &mut Input<'_>, first: bool) -> io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
     if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
@@ -353,6 +400,32 @@ mod tests {
         let mut fields: Vec<Option<String>> = fields.iter().map(|field| Some((*field).to_owned())).collect();
         fields.resize(3, None);
         NamedRow { number, fields: Ok(fields) }
+    }
+
+    #[test]
+    fn a_stream_is_read_by_its_first_line_and_gives_what_is_there() {
+        /// Gives one line at a time, as a pipe does.
+        struct Lines(std::vec::IntoIter<&'static str>);
+        impl Read for Lines {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let Some(line) = self.0.next() else { return Ok(0) };
+                buffer[..line.len()].copy_from_slice(line.as_bytes());
+                Ok(line.len())
+            }
+        }
+        for lines in [
+            ["a\tb\t1\n", "c\td\n"],
+            ["a,b,1\n", "c,d\n"],
+            ["{\"subject\":\"a\",\"object\":\"b\",\"label\":1}\n", "{\"head\":\"c\",\"tail\":\"d\"}\n"],
+        ] {
+            let input = Lines(lines.to_vec().into_iter());
+            let mut rows = NamedRows::of(Path::new("stdin"), Box::new(input), COLUMNS).unwrap();
+            assert_eq!(rows.next_block(100).unwrap(), [row(1, &["a", "b", "1"])]);
+            assert_eq!(rows.next_block(100).unwrap(), [row(2, &["c", "d"])]);
+            assert_eq!(rows.next_block(100).unwrap(), []);
+        }
+        let mut nothing = NamedRows::of(Path::new("stdin"), Box::new(io::empty()), COLUMNS).unwrap();
+        assert_eq!(nothing.next_block(1).unwrap(), []);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! GraphML: the exported facts and the facts that their reasons use, as drawing programs read them.
 
 use super::ExportedFact;
-use crate::graph::{UsedFact, write_packed};
+use crate::graph::{AnnotatedFact, UsedFact, write_packed};
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,6 +13,8 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
   <key id="predicted" for="edge" attr.name="predicted" attr.type="boolean"/>
   <key id="probability" for="edge" attr.name="probability" attr.type="double"/>
   <key id="probability_rough" for="edge" attr.name="probability_rough" attr.type="boolean"/>
+  <key id="plausibility" for="edge" attr.name="plausibility" attr.type="double"/>
+  <key id="counter_evidence" for="edge" attr.name="counter_evidence" attr.type="string"/>
   <key id="rule" for="edge" attr.name="rule" attr.type="string"/>
   <key id="confidence" for="edge" attr.name="confidence" attr.type="double"/>
   <key id="source" for="edge" attr.name="source" attr.type="string"/>
@@ -60,7 +62,7 @@ pub(super) fn write(
                 fact.rule.as_deref().map(|rule| format!("<data key=\"rule\">{}</data>", escaped(rule)));
             let rough =
                 if fact.probability_rough { "<data key=\"probability_rough\">true</data>" } else { "" };
-            let more = probability.unwrap_or_default() + rough + &rule.unwrap_or_default();
+            let more = probability.unwrap_or_default() + rough + &rule.unwrap_or_default() + &doubt(&fact);
             edge(out, &fact.fact, true, &more)?;
             for used in fact.derived_from {
                 if seen.edges.insert(used.fact.clone()) {
@@ -72,6 +74,19 @@ pub(super) fn write(
         out.write_all(b"  </graph>\n</graphml>\n")
     })?;
     Ok(count)
+}
+
+/// What all others say about a fact of the graph.
+fn doubt(fact: &AnnotatedFact) -> String {
+    let plausible = fact.plausibility.map(|share| format!("<data key=\"plausibility\">{share}</data>"));
+    let against = match fact.counter_evidence.is_empty() {
+        true => String::new(),
+        false => {
+            let against = escaped(&fact.counter_evidence.join("; "));
+            format!("<data key=\"counter_evidence\">{against}</data>")
+        }
+    };
+    plausible.unwrap_or_default() + &against
 }
 
 /// What the data say about a fact that a reason uses.

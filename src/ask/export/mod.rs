@@ -1,12 +1,14 @@
 //! Answers for other programs: RDF, Neo4j, KGX, GraphML.
 //!
-//! What is exported are JSON lines: missing facts of `complete`, scored facts, predictions. Their keys are a contract, so
-//! nothing is asked again. They are read one by one; only names of entities that a list of nodes needs are remembered.
+//! What is exported are JSON lines: missing facts of `complete`, scored facts, predictions, doubted facts. Their keys are a
+//! contract, so nothing is asked again. They are read one by one; only names of entities that a list of nodes needs are remembered.
 
 mod graphml;
 mod tables;
 
-use super::{AskError, HeldOut, MissingFact, PathStep, Prediction, Reason, ScoredTriple, StepNote};
+use super::{
+    AskError, DoubtedFact, Doubts, HeldOut, MissingFact, PathStep, Prediction, Reason, ScoredTriple, StepNote,
+};
 use crate::graph::{AnnotatedFact, Compression, RdfStyle, UsedFact, write_annotated};
 use crate::run::RunError;
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,8 @@ enum Line {
     Missing(Box<MissingFact>),
     Predicted(Box<Prediction>),
     Scored(Box<ScoredTriple>),
+    Doubted(Box<DoubtedFact>),
+    Doubts(Box<Doubts>),
 }
 
 /// The path of a reason, as facts and as entities with labels.
@@ -103,7 +107,23 @@ impl MissingFact {
             held_out: split_of(self.held_out),
             reason: self.words,
             fact: [self.head, self.relation, self.tail],
+            ..AnnotatedFact::default()
         }
+    }
+}
+
+impl DoubtedFact {
+    /// The fact with what supports it and what speaks against it.
+    fn exported(self) -> ExportedFact {
+        let fact = AnnotatedFact {
+            fact: [self.subject, self.relation, self.object],
+            reason: self.support,
+            plausibility: Some(self.plausibility),
+            counter_evidence: self.counter_evidence.into_iter().map(|one| one.words).collect(),
+            ..AnnotatedFact::default()
+        };
+        let (subject_label, object_label) = (self.subject_label, self.object_label);
+        ExportedFact { fact, subject_label, object_label, path_labels: Vec::new() }
     }
 }
 
@@ -137,6 +157,7 @@ impl Line {
                         reason: reason.to_string(),
                         derived_from,
                         held_out: split_of(answer.held_out),
+                        ..AnnotatedFact::default()
                     };
                     ExportedFact { fact, subject_label, object_label, path_labels }
                 };
@@ -160,9 +181,13 @@ impl Line {
                     reason: row.words,
                     derived_from,
                     held_out: split_of(row.held_out),
+                    plausibility: row.plausibility,
+                    ..AnnotatedFact::default()
                 };
                 vec![ExportedFact { fact, subject_label, object_label, path_labels }]
             }
+            Line::Doubted(fact) => vec![fact.exported()],
+            Line::Doubts(doubts) => doubts.facts.into_iter().map(DoubtedFact::exported).collect(),
         }
     }
 }
@@ -204,7 +229,7 @@ impl Lines {
             };
             let (name, number) = (self.name.display(), self.number);
             AskError::Cannot(format!(
-                "{name}: object {number}: expected JSON of `complete`, `score` or `predict`, found something else{why}"
+                "{name}: object {number}: expected JSON of `complete`, `score`, `predict` or `doubt`, found something else{why}"
             ))
         })?;
         let facts = object.facts();
@@ -234,7 +259,7 @@ impl Iterator for Lines {
     }
 }
 
-/// Exports the JSON lines of `complete`, `score` or `predict` to `out`.
+/// Exports the JSON lines of `complete`, `score`, `predict` or `doubt` to `out`.
 ///
 /// # Errors
 /// If an object is of no such kind, or a file cannot be read or written.

@@ -57,7 +57,7 @@ pub(super) fn write_neo4j(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
     let nodes = ("nodes.csv", "id:ID,name,:LABEL");
     let edges = (
         "relationships.csv",
-        ":START_ID,:END_ID,:TYPE,probability:double,score:double,rule,reason,probability_rough:boolean,sources:string[]",
+        ":START_ID,:END_ID,:TYPE,probability:double,score:double,rule,reason,probability_rough:boolean,sources:string[],plausibility:double,counter_evidence:string[]",
     );
     let node = |out: &mut dyn Write, id: &str, label: &str| commas(out, &[id, label, "Entity"]);
     let edge = |out: &mut dyn Write, _, ExportedFact { fact, .. }: &ExportedFact| {
@@ -66,7 +66,22 @@ pub(super) fn write_neo4j(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
         let rule = fact.rule.as_deref().unwrap_or_default();
         let rough = fact.probability_rough.to_string();
         let sources = fact.sources().join(";");
-        commas(out, &[subject, object, relation, &probability, &score, rule, &fact.reason, &rough, &sources])
+        let (plausibility, against) = (number(fact.plausibility), fact.counter_evidence.join(";"));
+        let reason = &fact.reason;
+        let cells: [&str; 11] = [
+            subject,
+            object,
+            relation,
+            &probability,
+            &score,
+            rule,
+            reason,
+            &rough,
+            &sources,
+            &plausibility,
+            &against,
+        ];
+        commas(out, &cells)
     };
     write_both(folder, [nodes, edges], facts, node, edge)
 }
@@ -76,7 +91,7 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
     let nodes = ("nodes.tsv", "id\tcategory\tname");
     let edges = (
         "edges.tsv",
-        "id\tsubject\tpredicate\tobject\tcategory\tknowledge_level\tagent_type\tprobability\tscore\trule\treason\tprobability_rough\tsources",
+        "id\tsubject\tpredicate\tobject\tcategory\tknowledge_level\tagent_type\tprobability\tscore\trule\treason\tprobability_rough\tsources\tplausibility\tcounter_evidence",
     );
     let line = |out: &mut dyn Write, cells: &[&str]| {
         let cells: Vec<Cell> = cells.iter().map(|cell| Cell::text(*cell)).collect();
@@ -91,7 +106,8 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
         let (level, agent) = ("prediction", "computational_model");
         let rough = fact.probability_rough.to_string();
         let sources = fact.sources().join("|");
-        let cells: [&str; 13] = [
+        let (plausibility, against) = (number(fact.plausibility), fact.counter_evidence.join("|"));
+        let cells: [&str; 15] = [
             &id,
             subject,
             relation,
@@ -105,6 +121,8 @@ pub(super) fn write_kgx(folder: &Path, facts: Facts<'_>) -> io::Result<u64> {
             &fact.reason,
             &rough,
             &sources,
+            &plausibility,
+            &against,
         ];
         line(out, &cells)
     };

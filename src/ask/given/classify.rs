@@ -174,7 +174,7 @@ impl Model {
         progress.begin("classifying", "facts", Some((trues.len() + falses.len()) as u64));
         let mut done = 0;
         for (facts, label) in [(&trues, true), (&falses, false)] {
-            for block in facts.chunks(super::score::BLOCK) {
+            for block in facts.chunks(self.given_block()) {
                 for row in scorer.facts(block, progress)? {
                     tally.add(&ScoredTriple { label: Some(label), ..row });
                 }

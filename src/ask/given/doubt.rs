@@ -9,17 +9,23 @@ use super::classify::{average_precision, precision_first};
 use super::list::stated;
 use super::verdict::features;
 use super::view::{BOTH_ENDS, End, View};
+use crate::ask::complete::is_json_lines;
 use crate::ask::elsewhere::for_another_graph;
 use crate::ask::{Answer, AskError, Model, Probability};
 use crate::eval::Reasoner;
 use crate::eval::calibration::usual_answers;
-use crate::graph::{Cell, CellKind, Direction, EntityId, Query, RelationId, TableColumn, Triple, mixed};
+use crate::graph::{
+    Cell, CellKind, Direction, EntityId, Query, RelationId, TableColumn, Triple, mixed, write_packed,
+    write_table,
+};
 use crate::progress::Progress;
+use crate::run::RunError;
 use crate::tensor::logsumexp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 
 /// A relation whose queries have at most this many answers on average says who else the answer is.
 const FUNCTIONAL: f64 = 1.5;
@@ -145,6 +151,28 @@ impl fmt::Display for DoubtFigures {
             one(f, "embedding", embedding)?;
         }
         write!(f, "\nrandom     {:.3} for both", self.random)
+    }
+}
+
+impl Doubts {
+    /// Writes the facts in the format that the extension of `out` names; `.jsonl` has all fields.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or its ending is not known.
+    pub fn write(&self, out: &Path) -> Result<(), AskError> {
+        if !is_json_lines(out) {
+            let mut rows = self.facts.iter().map(|fact| Ok(fact.clone().cells()));
+            write_table(out, &DoubtedFact::COLUMNS, &mut rows)?;
+            return Ok(());
+        }
+        let written = write_packed(out, |file| {
+            for fact in &self.facts {
+                serde_json::to_writer(&mut *file, fact)?;
+                file.write_all(b"\n")?;
+            }
+            Ok(())
+        });
+        written.map_err(|error| RunError::writing(out)(error).into())
     }
 }
 

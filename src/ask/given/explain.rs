@@ -17,9 +17,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Facts that are explained at a time.
-const BLOCK: usize = 1024;
-
 /// A reason for a given fact. The names of the fields are a contract.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReasonRow {
@@ -162,7 +159,7 @@ impl Model {
         let mut rows = Vec::new();
         progress.begin("explaining", "facts", Some(facts.len() as u64));
         let mut done = 0;
-        for block in facts.chunks(BLOCK) {
+        for block in facts.chunks(self.explained_block()) {
             let given = block.par_iter().map(|typed| (typed.clone(), triple(typed, index))).collect();
             let lines = (1..).map(|place| (done + place) as u64);
             rows.extend(explainer.rows(lines, given, progress)?);
@@ -258,6 +255,11 @@ impl Model {
         Ok(explained)
     }
 
+    /// How many facts are explained at a time: fewer than are scored, as each has several rows.
+    fn explained_block(&self) -> usize {
+        self.given_block() / 2
+    }
+
     fn explainer(&self, most: usize, workers: usize) -> Result<Explainer<'_>, AskError> {
         let view = View { embedding: None, decomposes: true, ..View::whole(self)? };
         Ok(Explainer { view, truth: self.dataset.answers(), most, workers: workers.max(1) })
@@ -268,10 +270,10 @@ impl Explainer<'_> {
     /// The reasons of the next block of a list; `None` at its end.
     fn next_block(
         &self,
-        list: &mut NamedRows,
+        list: &mut NamedRows<'_>,
         progress: &dyn Progress,
     ) -> Result<Option<Vec<ReasonRow>>, AskError> {
-        let block = list.next_block(BLOCK)?;
+        let block = list.next_block(self.view.model.explained_block())?;
         if block.is_empty() {
             return Ok(None);
         }

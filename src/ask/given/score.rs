@@ -21,12 +21,15 @@ use crate::shard::{Part, Parts, Shard, ShardError, ShardKind, write_part};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Facts of a block.
-pub(super) const BLOCK: usize = 2048;
+/// Facts of a block: the fewest and the most.
+const BLOCK: [usize; 2] = [2048, 16384];
+/// A block that takes facts out of the graph makes the rest of it anew, so in a large graph, blocks have at least one in so
+/// many of its facts.
+const FACTS_EACH: usize = 128;
 
 /// From when on a fact is taken to be true.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -246,7 +249,7 @@ impl Model {
         let index = self.index();
         let mut rows = Vec::with_capacity(facts.len());
         progress.begin("scoring", "facts", Some(facts.len() as u64));
-        for block in facts.chunks(BLOCK) {
+        for block in facts.chunks(self.given_block()) {
             let ids: Vec<Result<Triple, AskError>> =
                 block.par_iter().map(|typed| triple(typed, index)).collect();
             let known: Vec<Triple> = ids.iter().filter_map(|fact| fact.as_ref().ok().copied()).collect();
@@ -273,14 +276,42 @@ impl Model {
         list: &Path,
         options: &ScoreOptions,
         progress: &dyn Progress,
+        take: impl FnMut(&[ScoredTriple]) -> io::Result<()>,
+    ) -> Result<Option<Classification>, AskError> {
+        self.score_each(NamedRows::open(list, TRIPLES)?, options, progress, take)
+    }
+
+    /// The same for what comes through `input`, called `name` in messages: TSV, CSV or JSON lines by its first line. Rows
+    /// are scored as they come.
+    ///
+    /// # Errors
+    /// Those of [`score_rows`](Self::score_rows).
+    pub fn score_stream(
+        &self,
+        (name, input): (&Path, Box<dyn Read + '_>),
+        options: &ScoreOptions,
+        progress: &dyn Progress,
+        take: impl FnMut(&[ScoredTriple]) -> io::Result<()>,
+    ) -> Result<Option<Classification>, AskError> {
+        self.score_each(NamedRows::of(name, input, TRIPLES)?, options, progress, take)
+    }
+
+    fn score_each(
+        &self,
+        mut rows: NamedRows<'_>,
+        options: &ScoreOptions,
+        progress: &dyn Progress,
         mut take: impl FnMut(&[ScoredTriple]) -> io::Result<()>,
     ) -> Result<Option<Classification>, AskError> {
-        let mut rows = NamedRows::open(list, TRIPLES)?;
         let scorer = Scorer::new(self, options, true, progress)?;
         let (mut tally, mut done) = (Tally::default(), 0);
         progress.begin("scoring", "facts", None);
         loop {
-            let block = rows.next_block(BLOCK)?;
+            let block = rows.next_block(self.given_block())?;
+            // A stream ends, too, when the user interrupts.
+            if progress.interrupted() {
+                return Err(RunError::Interrupted.into());
+            }
             if block.is_empty() {
                 break;
             }
@@ -339,6 +370,11 @@ impl Model {
         })
     }
 
+    /// How many given facts are asked at a time, and are in memory.
+    pub(super) fn given_block(&self) -> usize {
+        (self.graph().facts() / FACTS_EACH).clamp(BLOCK[0], BLOCK[1])
+    }
+
     fn score_settings(&self, list: &Path, options: &ScoreOptions) -> Result<ScoreSettings, AskError> {
         Ok(ScoreSettings {
             list: Checksum::of_file(list)?,
@@ -363,13 +399,13 @@ impl Model {
             AskError::Cannot(format!("{}: another process is scoring into this file", out.display()))
         })?;
         let settings = self.score_settings(list, options)?;
-        let inputs = Checksum::of(&(crate::VERSION, self.sum()?, settings, shard));
+        let inputs = Checksum::of(&(crate::VERSION, self.given_block(), self.sum()?, settings, shard));
         let blocks = Blocks::of_kind(ShardKind::Scores, out, &inputs)?;
         // Only fitted once there is a block to score.
         let mut scorer = None;
         let (mut numbers, mut done) = (Vec::new(), 0);
         for number in 0.. {
-            let block = rows.next_block(BLOCK)?;
+            let block = rows.next_block(self.given_block())?;
             if block.is_empty() {
                 break;
             }

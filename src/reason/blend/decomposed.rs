@@ -99,12 +99,12 @@ impl Blend {
                 Some(walker) => walker.parts(query, candidate, share),
                 None => Vec::new(),
             },
-            EMBEDDING if full => match &self.members.embedding {
+            EMBEDDING => match &self.members.embedding {
                 // A new entity is like no other yet.
                 Some(embedding) if embedding.size().entities == self.graph.entities() => {
                     let (answer, against) = (candidate.entity, member.middle.map(|middle| middle.0));
                     let asked = CaseQuery { query, answer, against, weight: weights[EMBEDDING], share };
-                    cases(embedding, &self.graph, asked)?
+                    cases(embedding, &self.graph, asked, detail)?
                 }
                 _ => Vec::new(),
             },
@@ -243,7 +243,7 @@ mod tests {
             let query = Query { subject, link: Link::forward(RelationId(random.next_u32() % RELATIONS)) };
             let found = blend.search(&[query], 10, &Silent).unwrap().remove(0);
             let all: Vec<&Candidate> = found.candidates.iter().collect();
-            for detail in [Detail::Brief, Detail::Full] {
+            for detail in [Detail::Brief, Detail::Shown, Detail::Full] {
                 let because = blend.because(&found, &all, detail).unwrap();
                 for (candidate, because) in all.iter().zip(because) {
                     let shares: f64 = because.members.iter().map(|member| member.share).sum();
