@@ -151,10 +151,11 @@ const NOUNS: [&str; 12] = [
 
 /// The phrase of a relation with this label.
 fn phrase_of(label: &str) -> String {
-    // What has spaces is said already as a person would.
-    let said = label.trim().contains(char::is_whitespace);
-    let words = if said { label.split_whitespace().map(str::to_owned).collect() } else { words_of(label) };
-    let text = if said { label.trim().to_owned() } else { words.join(" ") };
+    // What has spaces is a phrase already.
+    let is_phrase = label.trim().contains(char::is_whitespace);
+    let words =
+        if is_phrase { label.split_whitespace().map(str::to_owned).collect() } else { words_of(label) };
+    let text = if is_phrase { label.trim().to_owned() } else { words.join(" ") };
     let (Some(first), Some(last)) = (words.first().map(String::as_str), words.last().map(String::as_str))
     else {
         return format!("{SUBJECT} is linked to {OBJECT}");
@@ -173,7 +174,7 @@ fn phrase_of(label: &str) -> String {
     let ends_in_preposition = !before.is_empty() && PREPOSITIONS.contains(&last);
     // `has_part`
     let owns = first == "has"
-        && !said
+        && !is_phrase
         && !before.is_empty()
         && !ends_in_preposition
         && !words.last().is_some_and(participle);
