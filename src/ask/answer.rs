@@ -113,7 +113,7 @@ pub(super) fn is_false(value: &bool) -> bool {
 }
 
 /// A held-out split: its facts are in the data but not in the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldOut {
     /// Training queries, where the graph is a file of its own that lacks them.

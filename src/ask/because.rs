@@ -6,7 +6,7 @@ use super::{AskError, Model, Naming};
 use crate::embed::ModelKind;
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::reason::{
-    Because, Candidate, Case, CaseSide, Detail, Found, Hop, MemberShare, SharePart, ShareSource, Signal,
+    Because, Candidate, Case, CaseSide, Detail, Found, GraphFeature, Hop, MemberShare, SharePart, ShareSource,
 };
 use crate::rule::ScoredRule;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ const NO_CAUSE: &str = "without these facts it says nearly the same";
 /// A member's share of an answer's score. The names of the fields are a contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contribution {
-    /// The member: `rules`, `walker`, `embedding`, `propagator`, the name of a further one, or `graph` for signals about
+    /// The member: `rules`, `walker`, `embedding`, `propagator`, the name of a further one, or `graph` for features about
     /// the candidate.
     pub member: String,
     /// How much of the score, above that of a typical candidate, it gives; negative if it speaks against the answer.
@@ -36,7 +36,7 @@ pub struct Contribution {
     pub evidence: Vec<EvidenceShare>,
 }
 
-/// A part of a member's share: one of rule, path, case, signal and rest.
+/// A part of a member's share: one of rule, path, case, feature and rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EvidenceShare {
     /// How much it is.
@@ -61,7 +61,7 @@ pub struct EvidenceShare {
     pub case: Option<SimilarCase>,
     /// What the graph says about the candidate: `linked`, `linked_back`, `taken`, `frequency`, `types` or `relations`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
+    pub feature: Option<String>,
     /// What no other part explains: how many further rules are in it, or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<usize>,
@@ -142,7 +142,7 @@ impl Model {
                 ..bare
             },
             ShareSource::Case(case) => EvidenceShare { case: Some(self.case(case)), ..bare },
-            ShareSource::Signal(signal) => EvidenceShare { signal: Some(signal.to_string()), ..bare },
+            ShareSource::Feature(feature) => EvidenceShare { feature: Some(feature.to_string()), ..bare },
             ShareSource::Rest(rules) => EvidenceShare { rest: Some(*rules), ..bare },
         }
     }
@@ -170,7 +170,7 @@ impl Model {
     /// The evidence of a member in words.
     fn share_in_words(&self, query: Query, answer: EntityId, given: &MemberShare) -> String {
         let (mut rules, mut best, mut cases, mut paths) = (0, None, Vec::new(), 0);
-        let mut signals = Vec::new();
+        let mut features = Vec::new();
         for part in &given.parts {
             match &part.source {
                 ShareSource::Rule { rule, groundings, .. } => {
@@ -181,8 +181,8 @@ impl Model {
                 // A case that speaks against the answer is listed, but it is no likeness.
                 ShareSource::Case(case) if part.share > 0.0 => cases.push(case),
                 ShareSource::Rest(others) => rules += others,
-                ShareSource::Signal(signal) if part.share > 0.0 => signals.push(*signal),
-                ShareSource::Case(_) | ShareSource::Signal(_) => {}
+                ShareSource::Feature(feature) if part.share > 0.0 => features.push(*feature),
+                ShareSource::Case(_) | ShareSource::Feature(_) => {}
             }
         }
         if given.share < 0.0 {
@@ -197,8 +197,8 @@ impl Model {
             }
             None if paths > 1 => format!("{paths} paths"),
             None if given.share > 0.0 => {
-                let mut words = signals_in_words(self.graph(), query, answer, &signals);
-                words.extend(self.kind_in_words(query, answer, &signals));
+                let mut words = features_in_words(self.graph(), query, answer, &features);
+                words.extend(self.kind_in_words(query, answer, &features));
                 words.join("; ")
             }
             None => String::new(),
@@ -215,10 +215,10 @@ impl Model {
         best: Option<&ScoredRule>,
     ) -> String {
         let against = |part: &SharePart| match part.source {
-            ShareSource::Signal(signal) if part.share < 0.0 => Some(signal),
+            ShareSource::Feature(feature) if part.share < 0.0 => Some(feature),
             _ => None,
         };
-        let signals: Vec<Signal> = given.parts.iter().filter_map(against).collect();
+        let features: Vec<GraphFeature> = given.parts.iter().filter_map(against).collect();
         match (best, given.member) {
             (Some(rule), _) => {
                 format!(
@@ -228,23 +228,23 @@ impl Model {
             }
             (None, "rules") => "less than for a typical candidate".to_owned(),
             (None, "embedding") => "less plausible than a typical candidate".to_owned(),
-            (None, "graph") => signals_against(self.graph(), query, answer, &signals),
+            (None, "graph") => features_against(self.graph(), query, answer, &features),
             (None, _) => "its paths count less than those of a typical candidate".to_owned(),
         }
     }
 
     /// What the types of an answer, and the relations that it has, say for it.
-    fn kind_in_words(&self, query: Query, answer: EntityId, signals: &[Signal]) -> Option<String> {
+    fn kind_in_words(&self, query: Query, answer: EntityId, features: &[GraphFeature]) -> Option<String> {
         let by_type = || {
             let (of, with, all) = self.artifacts.kinds().best_type(query.link, answer)?;
             let name = self.names().types.label(of);
             Some(format!("{with} of {all} other entities of type {name} are answers"))
         };
         let by_relations = || "entities with its relations are answers more often than others".to_owned();
-        let has = |signal| signals.contains(&signal);
-        let told = if has(Signal::Types) { by_type() } else { None };
+        let has = |feature| features.contains(&feature);
+        let told = if has(GraphFeature::Types) { by_type() } else { None };
         let fits = || self.artifacts.kinds().fit(query.link, answer)[1] > 0.0;
-        told.or_else(|| (has(Signal::Relations) && fits()).then(by_relations))
+        told.or_else(|| (has(GraphFeature::Relations) && fits()).then(by_relations))
     }
 
     fn cases_in_words(&self, cases: &[&Case]) -> String {
@@ -302,35 +302,40 @@ fn inexact(model: ModelKind, given: &MemberShare) -> Option<String> {
 }
 
 /// What the graph says for an answer, whoever the subject is.
-fn signals_in_words(graph: &Graph, query: Query, answer: EntityId, signals: &[Signal]) -> Vec<String> {
+fn features_in_words(
+    graph: &Graph,
+    query: Query,
+    answer: EntityId,
+    features: &[GraphFeature],
+) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    if signals.contains(&Signal::LinkedBack) {
+    if features.contains(&GraphFeature::LinkedBack) {
         words.push("the same relation leads back".to_owned());
-    } else if signals.contains(&Signal::Linked) {
+    } else if features.contains(&GraphFeature::Linked) {
         words.push("both are linked by some relation".to_owned());
     }
-    if signals.iter().any(|signal| [Signal::Taken, Signal::Frequency].contains(signal)) {
+    if features.iter().any(|feature| [GraphFeature::Taken, GraphFeature::Frequency].contains(feature)) {
         words.push(popularity(graph, query, answer));
     }
     words
 }
 
 /// What the graph says against an answer, whoever the subject is.
-fn signals_against(graph: &Graph, query: Query, answer: EntityId, signals: &[Signal]) -> String {
+fn features_against(graph: &Graph, query: Query, answer: EntityId, features: &[GraphFeature]) -> String {
     let links = |link: fn(Link, Link) -> bool| {
         graph.edges(query.subject).iter().any(|edge| edge.target == answer && link(edge.link, query.link))
     };
     let mut words: Vec<String> = Vec::new();
-    if signals.contains(&Signal::LinkedBack) && links(|own, asked| own == asked.reversed()) {
+    if features.contains(&GraphFeature::LinkedBack) && links(|own, asked| own == asked.reversed()) {
         words.push("the same relation leads back already".to_owned());
-    } else if signals.contains(&Signal::Linked) {
+    } else if features.contains(&GraphFeature::Linked) {
         let linked = links(|own, asked| own != asked);
         words.push(if linked { "both are linked already" } else { "nothing links both yet" }.to_owned());
     }
-    if signals.iter().any(|signal| [Signal::Taken, Signal::Frequency].contains(signal)) {
+    if features.iter().any(|feature| [GraphFeature::Taken, GraphFeature::Frequency].contains(feature)) {
         words.push(popularity(graph, query, answer));
     }
-    if signals.iter().any(|signal| [Signal::Types, Signal::Relations].contains(signal)) {
+    if features.iter().any(|feature| [GraphFeature::Types, GraphFeature::Relations].contains(feature)) {
         words.push("its kind".to_owned());
     }
     match words.is_empty() {
@@ -461,14 +466,17 @@ mod tests {
         let facts = [(0, 0, 9), (1, 0, 9), (2, 0, 9), (4, 0, 8), (5, 1, 9), (9, 0, 6)];
         let facts = facts.map(|(head, relation, tail)| Triple::new(head, relation, tail));
         let graph = Graph::new(10, 2, &facts);
-        let said = |subject: u32, signals: &[Signal]| {
+        let said = |subject: u32, features: &[GraphFeature]| {
             let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
-            signals_against(&graph, query, EntityId(9), signals)
+            features_against(&graph, query, EntityId(9), features)
         };
-        assert_eq!(said(5, &[Signal::Linked]), "against it: both are linked already");
-        assert_eq!(said(3, &[Signal::Linked]), "against it: nothing links both yet");
-        assert_eq!(said(6, &[Signal::LinkedBack]), "against it: the same relation leads back already");
-        assert_eq!(said(3, &[Signal::Frequency]), "against it: it is an answer for 3 of 5 others, 60 %");
+        assert_eq!(said(5, &[GraphFeature::Linked]), "against it: both are linked already");
+        assert_eq!(said(3, &[GraphFeature::Linked]), "against it: nothing links both yet");
+        assert_eq!(said(6, &[GraphFeature::LinkedBack]), "against it: the same relation leads back already");
+        assert_eq!(
+            said(3, &[GraphFeature::Frequency]),
+            "against it: it is an answer for 3 of 5 others, 60 %"
+        );
         assert_eq!(said(3, &[]), "");
     }
 
@@ -478,14 +486,17 @@ mod tests {
         let facts = [(0, 0, 9), (1, 0, 9), (2, 0, 9), (3, 0, 8), (2, 0, 7), (9, 1, 4)];
         let facts = facts.map(|(head, relation, tail)| Triple::new(head, relation, tail));
         let graph = Graph::new(10, 2, &facts);
-        let said = |subject: u32, signals: &[Signal]| {
+        let said = |subject: u32, features: &[GraphFeature]| {
             let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
-            signals_in_words(&graph, query, EntityId(9), signals).join("; ")
+            features_in_words(&graph, query, EntityId(9), features).join("; ")
         };
-        assert_eq!(said(5, &[Signal::Frequency]), "it is an answer for 3 of 4 others, 75 %");
+        assert_eq!(said(5, &[GraphFeature::Frequency]), "it is an answer for 3 of 4 others, 75 %");
         // A fact of the graph is no evidence for itself.
-        assert_eq!(said(0, &[Signal::Taken, Signal::Frequency]), "it is an answer for 2 of 3 others, 67 %");
-        assert_eq!(said(4, &[Signal::Linked]), "both are linked by some relation");
+        assert_eq!(
+            said(0, &[GraphFeature::Taken, GraphFeature::Frequency]),
+            "it is an answer for 2 of 3 others, 67 %"
+        );
+        assert_eq!(said(4, &[GraphFeature::Linked]), "both are linked by some relation");
         assert_eq!(said(5, &[]), "");
     }
 }

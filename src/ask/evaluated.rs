@@ -112,7 +112,7 @@ pub struct RankColumns {
 /// The [situation](Situation) of every query, as columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SituationColumns {
-    /// The edges of the shortest path from the subject to the answer; none if it has more than four, or there is none.
+    /// The edges of the shortest path from the subject to the answer; none if it has more than six, or there is none.
     pub distance: Vec<Option<u8>>,
     /// Whether the graph has the answer with this link from another subject.
     pub seen: Vec<bool>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// What is known of an example beside its reason: its probability, and what its score came from.
-type Said = (Probability, Option<(f64, Vec<Contribution>)>);
+type Score = (Probability, Option<(f64, Vec<Contribution>)>);
 
 /// A query of the test split with the top answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,10 +79,10 @@ impl Model {
             let some: Result<Vec<_>, AskError> = found.par_iter().map(first).collect();
             reasoned.extend(some?);
         }
-        let mut found: Vec<(Query, Reasoned, Said)> = queries
+        let mut found: Vec<(Query, Reasoned, Score)> = queries
             .into_iter()
             .zip(reasoned)
-            .filter_map(|(query, first)| first.map(|(answer, said)| (query, answer, said)))
+            .filter_map(|(query, first)| first.map(|(answer, score)| (query, answer, score)))
             .collect();
         // The most informative first: by a confident rule, on a path without repetition, with more hops. Stable, so
         // that among equals the order of the split decides.
@@ -98,17 +98,17 @@ impl Model {
             visited.dedup();
             std::cmp::Reverse((trusted(answer), visited.len() == hops, hops))
         });
-        let mut chosen: Vec<(Query, Reasoned, Said)> = Vec::new();
+        let mut chosen: Vec<(Query, Reasoned, Score)> = Vec::new();
         let mut shown: HashMap<Link, usize> = HashMap::new();
         while chosen.len() < count && !found.is_empty() {
             // Relations take turns: the next example is of a relation that has been shown least often.
-            let times = |(query, ..): &(Query, Reasoned, Said)| shown.get(&query.link).copied().unwrap_or(0);
+            let times = |(query, ..): &(Query, Reasoned, Score)| shown.get(&query.link).copied().unwrap_or(0);
             let fewest = found.iter().map(times).min().unwrap_or(0);
             let next = found.iter().position(|one| times(one) == fewest).unwrap_or(0);
             *shown.entry(found[next].0.link).or_default() += 1;
             chosen.push(found.remove(next));
         }
-        let example = |(query, reasoned, (probability, because)): (Query, Reasoned, Said)| {
+        let example = |(query, reasoned, (probability, because)): (Query, Reasoned, Score)| {
             let answer = self.named(query, &reasoned, probability);
             let answer = because.into_iter().fold(answer, Answer::because);
             ExampleAnswer {

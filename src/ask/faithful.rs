@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The most shared facts of a similar case that count as shown: as many as an explanation names.
 const SHARED: usize = 5;
 /// The most rules and paths to an answer whose facts count as shown.
-const WAYS: usize = 100;
+const MAX_PATHS: usize = 100;
 /// A member is judged by answers of which it has at least this share.
 const NOTABLE: f64 = 0.1;
 /// The quantile of the normal distribution for intervals of 95 %.
@@ -207,7 +207,7 @@ impl Model {
         let because = self.reasoner.because(&found, &[candidate], Detail::Full)?.remove(0);
         let mut shown = shown(query, best.entity, &because, self.graph());
         // Other rules take the place of those that the score is made of, so they are reasons, too.
-        let ways = self.reasoner.reasons(query, candidate, WAYS)?;
+        let ways = self.reasoner.reasons(query, candidate, MAX_PATHS)?;
         shown.extend(ways.iter().flat_map(|way| way.facts()).filter_map(triple));
         Ok(Some(Before { query, answer: best.entity, place, above, because, shown }))
     }
@@ -313,7 +313,7 @@ fn shown(query: Query, answer: EntityId, because: &Because, graph: &Graph) -> BT
                     .flat_map(|&(link, target)| [like, case.entity].map(|entity| (entity, link, target)));
                 both.chain([case.fact]).collect()
             }
-            ShareSource::Signal(_) | ShareSource::Rest(_) => Vec::new(),
+            ShareSource::Feature(_) | ShareSource::Rest(_) => Vec::new(),
         }
     };
     let parts = because.members.iter().flat_map(|member| &member.parts);

@@ -17,6 +17,7 @@ mod faithful;
 mod firing;
 mod given;
 mod groundings;
+mod held_out;
 mod instant;
 mod learn;
 mod learnt_edits;

@@ -3,14 +3,13 @@
 use super::browse::RulesByHead;
 use super::elsewhere::{OtherGraph, for_another_graph, other_data};
 use super::given::FittedVerdicts;
+use super::held_out::HeldOutIndex;
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
 use crate::eval::calibration::{Calibration, Calibrator};
 use crate::eval::{Protocol, Report, Split, evaluate_relations, evaluate_split};
-use crate::graph::{
-    Adjacency, Dataset, Direction, EntityId, FactCounts, Graph, Known, Names, Query, RelationId, Triple,
-};
+use crate::graph::{Dataset, EntityId, FactCounts, Graph, Names, Query, RelationId};
 use crate::progress::{Metric, Progress, Silent};
 use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
@@ -22,8 +21,7 @@ use crate::run::{
 };
 use crate::tensor::{Device, DeviceChoice};
 use crate::walk::{Noting, WithTrainingMasks};
-use foldhash::fast::FixedState;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -46,8 +44,7 @@ pub struct Model {
     pub(super) source_change: Option<String>,
     pub(super) results: OnceLock<RunReport>,
     // Computed on first use.
-    pub(super) held_out: OnceLock<HashMap<Triple, HeldOut, FixedState>>,
-    pub(super) held_out_answers: OnceLock<Adjacency>,
+    pub(super) held_out: HeldOutIndex,
     pub(super) counts: OnceLock<FactCounts>,
     pub(super) naming: OnceLock<Arc<Naming>>,
     pub(super) index: OnceLock<Arc<NameIndex>>,
@@ -189,8 +186,7 @@ impl Model {
             on: None,
             source_change: None,
             results: OnceLock::new(),
-            held_out: OnceLock::new(),
-            held_out_answers: OnceLock::new(),
+            held_out: HeldOutIndex::default(),
             counts: OnceLock::new(),
             naming: OnceLock::new(),
             index: OnceLock::new(),
@@ -485,13 +481,9 @@ impl Model {
         if self.graph().contains(query.subject, query.link, object) {
             return None;
         }
-        let relation = query.link.relation()?;
-        let (head, tail) = match query.link.direction() {
-            Direction::Forward => (query.subject, object),
-            Direction::Inverse => (object, query.subject),
-        };
-        let held_out = self.held_out.get_or_init(|| held_out(&self.dataset));
-        held_out.get(&Triple { head, relation, tail }).copied()
+        let answers = self.held_out.answers(query, &self.dataset);
+        let place = answers.binary_search_by_key(&object, |&(object, _)| object).ok()?;
+        Some(answers[place].1)
     }
 
     /// How many answers to `query` are in the data but not in the graph.
@@ -501,37 +493,10 @@ impl Model {
 
     /// The answers to `query` that are in the data but not in the graph, each with its split.
     pub(super) fn held_out_answers(&self, query: Query) -> Vec<(EntityId, HeldOut)> {
-        let answers = self.held_out_answers.get_or_init(|| {
-            let splits = held_out_splits(&self.dataset).map(|(facts, _)| facts);
-            Adjacency::on_this_thread(self.dataset.names.entities.len(), &splits)
-        });
-        let found = answers.targets(query.subject, query.link);
-        found.filter_map(|object| Some((object, self.held_out(query, object)?))).collect()
+        let mut answers = self.held_out.answers(query, &self.dataset);
+        answers.retain(|&(object, _)| !self.graph().contains(query.subject, query.link, object));
+        answers
     }
-}
-
-/// The splits whose facts may not be in the graph, the one that was used least for learning last.
-fn held_out_splits(dataset: &Dataset) -> [(&[Triple], HeldOut); 4] {
-    let Known { queries, valid, .. } = &dataset.known;
-    let train: &[Triple] = if dataset.known.has_own_graph() { queries } else { &[] };
-    [
-        (train, HeldOut::Train),
-        (valid, HeldOut::Valid),
-        (&dataset.test_left_out, HeldOut::Test),
-        (&dataset.test, HeldOut::Test),
-    ]
-}
-
-/// The facts of the data that are not in the graph, each with the split that has it. Of several splits, the one that
-/// was used least for learning.
-fn held_out(dataset: &Dataset) -> HashMap<Triple, HeldOut, FixedState> {
-    let splits = held_out_splits(dataset);
-    let most = splits.iter().map(|(facts, _)| facts.len()).sum();
-    let mut all = HashMap::with_capacity_and_hasher(most, FixedState::with_seed(0));
-    for (facts, split) in splits {
-        all.extend(facts.iter().map(|&fact| (fact, split)));
-    }
-    all
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //!
 //! A rejected fact is no fact of the graph, is never predicted, and is a negative example when a run is updated.
 
+use super::held_out::HeldOutIndex;
 use super::{AskError, Model};
 use crate::config::{Config, System};
 use crate::graph::{Array, Dataset, EntityId, Graph, Known, Names, Note, NotesBuilder, RelationId, Triple};
@@ -270,8 +271,7 @@ impl Model {
             on: None,
             source_change: self.source_change.clone(),
             results: self.results.clone(),
-            held_out: OnceLock::new(),
-            held_out_answers: OnceLock::new(),
+            held_out: HeldOutIndex::default(),
             counts: OnceLock::new(),
             naming: if same_names { self.naming.clone() } else { OnceLock::new() },
             index: if same_names { self.index.clone() } else { OnceLock::new() },

@@ -255,7 +255,7 @@ pub struct BlendConfig {
     pub fit: bool,
     /// The most validation triples used for that, evenly spread; 0 for all.
     pub validation_queries: usize,
-    /// Whether answers are ranked only by members whose reasons are exact: rules, paths and signals of the graph. The
+    /// Whether answers are ranked only by members whose reasons are exact: rules, paths and features of the graph. The
     /// embedding model then has no weight; fitting says what that costs.
     pub explained: bool,
     /// Whether rules answer too. Without them the blend is the walker's answers in the order that walker and

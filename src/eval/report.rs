@@ -293,15 +293,9 @@ impl fmt::Display for Report {
 
 /// The table of the situations.
 fn write_strata(f: &mut fmt::Formatter<'_>, strata: &[Stratum]) -> fmt::Result {
-    let about = |by: &str| match by {
-        "distance" => "from the subject to the answer",
-        "seen" => "the answer was seen",
-        "degree" => "the subject has",
-        _ => "the answer is predicted by",
-    };
     let width = strata.iter().map(|one| one.value.chars().count() + 2).max().unwrap_or(0);
     for group in strata.chunk_by(|a, b| a.by == b.by) {
-        writeln!(f, "\n{}", about(&group[0].by))?;
+        writeln!(f, "\n{}", group[0].about())?;
         for Stratum { value, figures, .. } in group {
             write_row(f, width, &format!("  {value}"), figures)?;
         }

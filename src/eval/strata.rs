@@ -10,8 +10,11 @@ use crate::graph::{EntityId, Graph, Query};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The longest distance that is told from none.
-pub const FARTHEST: u8 = 4;
+/// The longest distance that is told from none: as many hops as a propagator has layers by default, so that what is farther
+/// is out of its reach.
+pub const FARTHEST: u8 = 2 * HALF;
+/// How far one end looks.
+const HALF: u8 = 3;
 
 /// The situation of a query and its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,23 +42,35 @@ pub struct Stratum {
     pub figures: Figures,
 }
 
+impl Stratum {
+    /// What its value is said of, as the heading above those of one division.
+    pub fn about(&self) -> &'static str {
+        match self.by.as_str() {
+            "distance" => "from the subject to the answer",
+            "seen" => "the answer was seen",
+            "degree" => "the subject has",
+            _ => "the answer is predicted by",
+        }
+    }
+}
+
 /// The situations of all queries, in their order.
 pub fn situations(graph: &Graph, asked: &[Ranked]) -> Vec<Situation> {
     let mut order: Vec<u32> = (0..asked.len() as u32).collect();
     order.sort_unstable_by_key(|&at| asked[at as usize].query.subject);
     let by_subject: Vec<&[u32]> =
         order.chunk_by(|&a, &b| asked[a as usize].query.subject == asked[b as usize].query.subject).collect();
-    let new = || Nearby { hops: vec![UNREACHED; graph.entities()], reached: Vec::new() };
+    let new = || [Nearby::new(graph), Nearby::new(graph)];
     let mut found: Vec<(u32, Situation)> = by_subject
         .par_iter()
-        .map_init(new, |nearby, group| {
+        .map_init(new, |[nearby, other], group| {
             let subject = asked[group[0] as usize].query.subject;
             nearby.spread(graph, subject);
-            let of = |&at: &u32| {
+            let mut of = |&at: &u32| {
                 let Ranked { query, target, .. } = asked[at as usize];
-                (at, situation(graph, nearby, query, target))
+                (at, situation(graph, nearby.distance(graph, target, other), query, target))
             };
-            group.iter().map(of).collect::<Vec<_>>()
+            group.iter().map(&mut of).collect::<Vec<_>>()
         })
         .flatten_iter()
         .collect();
@@ -63,9 +78,9 @@ pub fn situations(graph: &Graph, asked: &[Ranked]) -> Vec<Situation> {
     found.into_iter().map(|(_, situation)| situation).collect()
 }
 
-fn situation(graph: &Graph, nearby: &Nearby, query: Query, target: EntityId) -> Situation {
+fn situation(graph: &Graph, distance: Option<u8>, query: Query, target: EntityId) -> Situation {
     Situation {
-        distance: nearby.distance(graph, target),
+        distance,
         seen: !graph.adjacency().edges_by(target, query.link.reversed()).is_empty(),
         degree: graph.edges(query.subject).len(),
         rules: None,
@@ -74,49 +89,70 @@ fn situation(graph: &Graph, nearby: &Nearby, query: Query, target: EntityId) -> 
 
 const UNREACHED: u8 = u8::MAX;
 
-/// The entities within two hops of a subject. Two more from the other end make four: the product of degrees is walked twice
-/// instead of its square once.
+/// The entities near a subject. Three hops from here and three from the other end make six: two balls are walked instead of
+/// one whose radius is twice as large.
 struct Nearby {
-    /// By entity: 0, 1, 2, or unreached.
+    /// By entity: at most [`HALF`], or unreached.
     hops: Vec<u8>,
-    /// Which entities are not unreached.
+    /// Which entities are not unreached, the nearest first.
     reached: Vec<EntityId>,
 }
 
 impl Nearby {
+    fn new(graph: &Graph) -> Self {
+        Self { hops: vec![UNREACHED; graph.entities()], reached: Vec::new() }
+    }
+
     fn spread(&mut self, graph: &Graph, subject: EntityId) {
-        for entity in self.reached.drain(..) {
-            self.hops[entity.index()] = UNREACHED;
-        }
-        self.hops[subject.index()] = 0;
-        self.reached.push(subject);
+        self.begin(subject);
         let mut from = 0;
-        for hops in 1..=2 {
-            let to = self.reached.len();
-            for place in from..to {
-                for edge in graph.edges(self.reached[place]) {
-                    let known = &mut self.hops[edge.target.index()];
-                    if *known == UNREACHED {
-                        *known = hops;
-                        self.reached.push(edge.target);
-                    }
-                }
-            }
-            from = to;
+        for _ in 0..HALF {
+            from = self.step(graph, from);
         }
     }
 
-    fn distance(&self, graph: &Graph, target: EntityId) -> Option<u8> {
-        let within = |entity: EntityId, most: u8| self.hops[entity.index()] <= most;
-        if within(target, 2) {
+    /// Nothing but `entity`, which is no hop away.
+    fn begin(&mut self, entity: EntityId) {
+        for entity in self.reached.drain(..) {
+            self.hops[entity.index()] = UNREACHED;
+        }
+        self.hops[entity.index()] = 0;
+        self.reached.push(entity);
+    }
+
+    /// Adds the neighbours of those reached from place `from` on, and returns where they begin.
+    fn step(&mut self, graph: &Graph, from: usize) -> usize {
+        let to = self.reached.len();
+        for place in from..to {
+            let entity = self.reached[place];
+            let hops = self.hops[entity.index()] + 1;
+            for edge in graph.edges(entity) {
+                let known = &mut self.hops[edge.target.index()];
+                if *known == UNREACHED {
+                    *known = hops;
+                    self.reached.push(edge.target);
+                }
+            }
+        }
+        to
+    }
+
+    /// How far `target` is; `other` is scratch memory. The first entity from there that is near the subject is at the end
+    /// of a shortest path: those before it are farther from the subject than [`HALF`], so it is at just that distance.
+    fn distance(&self, graph: &Graph, target: EntityId, other: &mut Nearby) -> Option<u8> {
+        if self.hops[target.index()] != UNREACHED {
             return Some(self.hops[target.index()]);
         }
-        let neighbours = graph.edges(target);
-        if neighbours.iter().any(|edge| within(edge.target, 2)) {
-            return Some(3);
+        other.begin(target);
+        let mut from = 0;
+        for hops in 1..=HALF {
+            let to = other.step(graph, from);
+            if other.reached[to..].iter().any(|entity| self.hops[entity.index()] != UNREACHED) {
+                return Some(HALF + hops);
+            }
+            from = to;
         }
-        let beyond = |edge: &crate::graph::Edge| graph.edges(edge.target);
-        neighbours.iter().flat_map(beyond).any(|edge| within(edge.target, 2)).then_some(FARTHEST)
+        None
     }
 }
 
@@ -205,12 +241,12 @@ mod tests {
     proptest! {
         #[test]
         fn distances_are_those_of_all_shortest_paths(
-            facts in prop::collection::vec((0u32..9, 0u32..2, 0u32..9), 0..12),
-            asked in prop::collection::vec((0u32..9, 0u32..9), 1..30),
+            facts in prop::collection::vec((0u32..12, 0u32..2, 0u32..12), 0..16),
+            asked in prop::collection::vec((0u32..12, 0u32..12), 1..40),
         ) {
             let facts: Vec<Triple> = facts.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
-            let graph = Graph::new(9, 2, &facts);
-            let slow = distances(9, &facts);
+            let graph = Graph::new(12, 2, &facts);
+            let slow = distances(12, &facts);
             let asked: Vec<Ranked> = asked.into_iter().map(|(from, to)| ranked(from, to)).collect();
             for (one, found) in asked.iter().zip(situations(&graph, &asked)) {
                 let (from, to) = (one.query.subject.index(), one.target.index());
@@ -221,6 +257,16 @@ mod tests {
                 prop_assert_eq!(found.degree, graph.edges(one.query.subject).len());
             }
         }
+    }
+
+    #[test]
+    fn what_six_layers_reach_is_told_from_what_they_do_not() {
+        let chain: Vec<Triple> = (0..9).map(|at| Triple::new(at, 0, at + 1)).collect();
+        let graph = Graph::new(10, 1, &chain);
+        let asked: Vec<Ranked> = (0..10).map(|to| ranked(0, to)).collect();
+        let found: Vec<Option<u8>> = situations(&graph, &asked).iter().map(|of| of.distance).collect();
+        assert_eq!(found[..7], [0, 1, 2, 3, 4, 5, 6].map(Some));
+        assert_eq!(found[7..], [None; 3]);
     }
 
     #[test]
@@ -239,7 +285,7 @@ mod tests {
         let expected = |of: &[(&str, usize)]| -> Vec<(String, usize)> {
             of.iter().map(|&(value, queries)| (value.to_owned(), queries)).collect()
         };
-        let distances = [("1 hop", 1), ("2 hops", 1), ("more than 4 hops, or no path", 1)];
+        let distances = [("1 hop", 1), ("2 hops", 1), ("more than 6 hops, or no path", 1)];
         assert_eq!(values("distance"), expected(&distances));
         assert_eq!(values("seen"), expected(&[("with this relation", 2), ("never with it", 1)]));
         let degrees = [("no edges", 1), ("1 to 3 edges", 1), ("64 edges or more", 1)];

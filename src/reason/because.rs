@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! score = typical + Σ share of a member        typical = Σ contribution to the middle candidate
-//! share of a member = Σ share of its parts     rules, paths, cases, signals, and the rest
+//! share of a member = Σ share of its parts     rules, paths, cases, features, and the rest
 //! ```
 //!
 //! Scores of a blend are log-odds between the candidates of a query, so a share of `ln 2` doubles the odds. A member
@@ -20,7 +20,7 @@ pub(super) const RULES: &str = "rules";
 pub(super) const WALKER: &str = "walker";
 pub(super) const EMBEDDING: &str = "embedding";
 pub(super) const PROPAGATOR: &str = "propagator";
-/// Signals about a candidate: what the graph says of it without any member.
+/// Features of a candidate: what the graph says of it without any member.
 pub(super) const GRAPH: &str = "graph";
 /// A reasoner that does not say what it is.
 pub(super) const REASONER: &str = "reasoner";
@@ -94,14 +94,14 @@ pub enum ShareSource {
     /// A similar entity that has this answer, or a similar answer that the subject has.
     Case(Case),
     /// What the graph says about the candidate.
-    Signal(Signal),
+    Feature(GraphFeature),
     /// What no other part explains, and how many further rules are in it.
     Rest(usize),
 }
 
 /// What the graph says about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum GraphFeature {
     /// It is linked to the subject, by any relation.
     Linked,
     /// It is linked to the subject by the relation asked for, in the other direction.
@@ -116,7 +116,7 @@ pub enum Signal {
     Relations,
 }
 
-impl fmt::Display for Signal {
+impl fmt::Display for GraphFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Linked => "linked",
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_not_explained_is_named() {
-        let part = |share| SharePart { share, source: ShareSource::Signal(Signal::Linked) };
+        let part = |share| SharePart { share, source: ShareSource::Feature(GraphFeature::Linked) };
         assert_eq!(with_rest(1.0, vec![part(1.0)], 0), [part(1.0)]);
         let rest = |share, others| SharePart { share, source: ShareSource::Rest(others) };
         assert_eq!(with_rest(1.0, vec![part(1.5)], 0), [part(1.5), rest(-0.5, 0)]);

@@ -141,7 +141,7 @@ impl Kinds {
         let (mut sum, mut count) = (0.0, 0.0);
         let mut edges = self.graph.edges(entity);
         while let Some(first) = edges.first() {
-            // That it is an answer itself is a signal of its own.
+            // That it is an answer itself is a feature of its own.
             if first.link != link.reversed() {
                 sum += side.linked[first.link.index()][usize::from(is_answer)];
                 count += 1.0;

@@ -21,7 +21,7 @@ mod reflexive;
 mod rules;
 mod walker;
 
-pub use because::{Because, Detail, MemberShare, SharePart, ShareSource, Signal};
+pub use because::{Because, Detail, GraphFeature, MemberShare, SharePart, ShareSource};
 pub use blend::{Blend, Further, Members};
 pub use by_score::ByScore;
 pub use cases::{Case, CaseSide};

@@ -95,8 +95,8 @@ impl WithTrainingMasks {
         for part in asks.chunks(walker.batch()) {
             let (answers, _) = walker.search(part)?;
             let lists = scored(&answers).into_lists();
-            let taught = part.iter().zip(lists);
-            found.extend(taught.filter_map(|(ask, list)| Some(((ask.query, ask.target?), list))));
+            let training = part.iter().zip(lists);
+            found.extend(training.filter_map(|(ask, list)| Some(((ask.query, ask.target?), list))));
         }
         Ok(Self { found, batch: walker.batch() })
     }

@@ -15,7 +15,7 @@ const START_SIZE: f64 = 0.25;
 
 const CONFIG_KEY: &str = "walk.config";
 
-/// Agents that walk a graph. Made by [`Walker::new`], taught by [`train`](super::train()), asked by
+/// Agents that walk a graph. Made by [`Walker::new`], trained by [`train`](super::train()), asked by
 /// [`Walker::answers`].
 pub struct Walker {
     pub(super) config: WalkConfig,

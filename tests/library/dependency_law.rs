@@ -19,14 +19,14 @@ const CRATES: [(&str, &[&str]); 4] =
 /// Modules of the crate `graph` that know the rest of it, which does not know them.
 const BESIDE_GRAPH: [&str; 2] = ["generate", "shard"];
 
-/// What a room may know.
+/// What a module may know.
 struct Module {
     name: &'static str,
     knows: &'static [&'static str],
 }
 
-/// A room may always use itself and what is [`ANYBODYS`]. `train` uses `eval` to stop training by its figures. `walk` takes
-/// rules and soft rewards through traits of its own and knows neither `rule` nor `embed`. Tests of any room may use
+/// A module may always use itself and what is [`ANYBODYS`]. `train` uses `eval` to stop training by its figures. `walk` takes
+/// rules and soft rewards through traits of its own and knows neither `rule` nor `embed`. Tests of any module may use
 /// `generate`, which is made for them.
 const LAW: &[Module] = &[
     Module { name: "support", knows: &[] },
@@ -88,14 +88,14 @@ const LAW: &[Module] = &[
     },
 ];
 
-/// What every room may use of the crate's root.
+/// What every module may use of the crate's root.
 const ANYBODYS: [&str; 9] =
     ["aside", "fnv", "memory", "progress", "settings", "shown", "skip", "suggest", "VERSION"];
 
 /// Macros that print.
 const PRINTING: [&str; 5] = ["println", "print", "eprintln", "eprint", "dbg"];
 
-/// Crates that only the room of tensors may name.
+/// Crates that only the module of tensors may name.
 const TENSOR_CRATES: [&str; 3] = ["cudarc", "gemm_common", "gemm_f32"];
 
 #[derive(Debug, PartialEq)]
@@ -202,23 +202,23 @@ fn next_names(tokens: &[Token], at: usize) -> Vec<(usize, &str)> {
 /// How deep in its crate the module of a file is: `eval/mod.rs` and `eval.rs` are 1, `eval/split.rs` is 2, and
 /// `graph/split.rs`, whose crate is `graph`, is 1.
 fn depth(file: &Path) -> usize {
-    let parts = file.components().count() - usize::from(is_crate(&room(file)));
+    let parts = file.components().count() - usize::from(is_crate(&module_of(file)));
     if file.file_name().is_some_and(|name| name == "mod.rs") { parts - 1 } else { parts }
 }
 
-fn is_crate(room: &str) -> bool {
-    CRATES.iter().any(|(name, _)| *name == room)
+fn is_crate(module: &str) -> bool {
+    CRATES.iter().any(|(name, _)| *name == module)
 }
 
-/// The crate of a room; `None` for the facade.
-fn crate_of(room: &str) -> Option<&str> {
-    let home = if BESIDE_GRAPH.contains(&room) { "graph" } else { room };
+/// The crate of a module; `None` for the facade.
+fn crate_of(module: &str) -> Option<&str> {
+    let home = if BESIDE_GRAPH.contains(&module) { "graph" } else { module };
     is_crate(home).then_some(home)
 }
 
 /// Where the file at a place of the tree lies.
 fn lies(file: &Path) -> String {
-    match crate_of(&room(file)) {
+    match crate_of(&module_of(file)) {
         None => format!("src/{}", file.display()),
         Some(home) => {
             let rest = file.strip_prefix(home).unwrap_or(file).display().to_string();
@@ -229,9 +229,9 @@ fn lies(file: &Path) -> String {
 
 /// Every breach of the law in the text of `file`, a place in the tree.
 fn breaches(file: &Path, source: &str) -> Vec<String> {
-    let room = room(file);
-    let Some(Module { name, knows }) = LAW.iter().find(|entry| entry.name == room) else {
-        return vec![format!("{}: the law has no room {room}", lies(file))];
+    let module = module_of(file);
+    let Some(Module { name, knows }) = LAW.iter().find(|entry| entry.name == module) else {
+        return vec![format!("{}: the law has no module {module}", lies(file))];
     };
     let home = crate_of(name);
     let tokens = tokens(source);
@@ -278,7 +278,7 @@ fn breaches(file: &Path, source: &str) -> Vec<String> {
                 }
                 for (place, other) in next_names(&tokens, at + 2 * supers.max(1) - 1) {
                     let generated = other == "generate" && is_test(file, &tokens, at);
-                    // In a crate of its own, a name at the root is its own unless it is another room.
+                    // In a crate of its own, a name at the root is its own unless it is another module.
                     let own = match home {
                         None => ANYBODYS.contains(&other),
                         Some("graph") => !BESIDE_GRAPH.contains(&other),
@@ -347,28 +347,28 @@ fn handed_on(source: &str) -> Vec<String> {
     names
 }
 
-/// Every name by which other crates can call a type of each of two rooms, with both places.
+/// Every name by which other crates can call a type of each of two modules, with both places.
 fn shared_names(files: &[(PathBuf, String)]) -> Vec<String> {
     let mut exported: HashSet<(String, String)> = HashSet::new();
     for (file, source) in files {
-        exported.extend(handed_on(source).into_iter().map(|name| (room(file), name)));
+        exported.extend(handed_on(source).into_iter().map(|name| (module_of(file), name)));
     }
     let mut first: HashMap<String, (String, String)> = HashMap::new();
     let mut found = Vec::new();
     for (file, source) in files {
-        let (room, reached) = (room(file), is_public_module(file, files));
+        let (module, reached) = (module_of(file), is_public_module(file, files));
         for (name, line) in public_types(file, source) {
             let place = format!("{}:{line}", lies(file));
-            if !reached && !exported.contains(&(room.clone(), name.clone())) {
+            if !reached && !exported.contains(&(module.clone(), name.clone())) {
                 continue;
             }
             match first.get(&name) {
-                Some((other, before)) if *other != room => {
+                Some((other, before)) if *other != module => {
                     found.push(format!("{place}: {name} is already a public type of {other}, {before}"));
                 }
                 Some(_) => {}
                 None => {
-                    first.insert(name, (room.clone(), place));
+                    first.insert(name, (module.clone(), place));
                 }
             }
         }
@@ -376,8 +376,8 @@ fn shared_names(files: &[(PathBuf, String)]) -> Vec<String> {
     found
 }
 
-/// The room of a file, a place in the tree.
-fn room(file: &Path) -> String {
+/// The module of a file, a place in the tree.
+fn module_of(file: &Path) -> String {
     let first = file.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
     first.unwrap_or_default().trim_end_matches(".rs").to_owned()
 }
@@ -423,7 +423,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn the_rooms_keep_the_law() {
+fn the_modules_keep_the_law() {
     let files = library().into_iter().filter(|(file, _)| file != Path::new("lib.rs"));
     let found: Vec<String> = files.flat_map(|(file, text)| breaches(&file, &text)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -450,7 +450,7 @@ fn one_public_name_means_one_thing() {
 }
 
 #[test]
-fn a_name_that_two_rooms_share_is_found() {
+fn a_name_that_two_modules_share_is_found() {
     let file = |path: &str, text: &str| (PathBuf::from(path), text.to_owned());
     let files = [
         file("graph/mod.rs", "mod a; mod b; pub use a::{Stage, Step}; pub use b::Shape;"),
@@ -562,7 +562,7 @@ fn planted_breaches_are_found() {
             "crates/rule/src/a.rs:1: the library does not exit, but has process::exit",
         ),
         ("walk/a.rs", "use cudarc::driver::*;", "src/walk/a.rs:1: only tensor may name cudarc"),
-        ("helpers/mod.rs", "", "src/helpers/mod.rs: the law has no room helpers"),
+        ("helpers/mod.rs", "", "src/helpers/mod.rs: the law has no module helpers"),
     ] {
         assert_eq!(check(file, source), [said], "{source}");
     }

@@ -41,7 +41,7 @@ fn conve_and_multihop_as_published_learn() {
         assert!(valid.queries > 0 && valid.mrr > 0.0, "{recipe}: {valid:?}");
         assert!(
             model.evaluate_trained_valid(Protocol::default(), &Silent).unwrap().is_none(),
-            "nothing of it was taught"
+            "it was not trained on the validation split"
         );
     }
 }
@@ -72,7 +72,7 @@ fn a_development_figure_comes_in_three_ways() {
         assert_eq!((apart.figures.queries, filtered.figures.queries), (count, count), "{way}");
         assert!(apart.figures.mrr > 0.0 && filtered.figures.mrr >= apart.figures.mrr, "{way}");
     }
-    // What is only taught is no fact to walk on.
+    // What is only trained on is no fact to walk on.
     let facts = |way: &str| of(way).0.graph().facts();
     assert_eq!(facts("queries"), unknown.graph().facts());
     assert!(facts("graph") > unknown.graph().facts());

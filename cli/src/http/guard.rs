@@ -1,4 +1,9 @@
 //! Applied to every request: an id, access checks, response headers for browsers, and metrics.
+//!
+//! `tower-http` has layers for ids, for headers of one fixed value and for sharing with other origins, which would be half
+//! of this file. What decides is not among them: which hosts may be asked for, refused with the problem document of this
+//! server. One middleware also gives the order, which a stack of layers would have to be arranged for: the id exists
+//! before the refusal that names it, and refusals have the headers and are counted.
 
 use super::Frame;
 use super::problem::Problem;

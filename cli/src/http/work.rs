@@ -4,6 +4,9 @@
 //! permit per worker. The work itself holds the running permit, not the task that waits for it: abandoned work that
 //! has not ended yet still keeps other work from starting. What requests and responses take in memory is bounded by two
 //! budgets, so that bodies which are sent slowly do not keep other answers from being sent.
+//!
+//! `tower`'s layers for concurrency limits and timeouts drop the future of a request. This work is no future: it computes
+//! on a thread of its own, has to be told to stop, and holds its place until it has.
 
 use super::budget::{Bounded, Budget, Charge};
 use super::problem::Problem;

@@ -226,7 +226,7 @@ pub async fn agreement(
             let last: Vec<(Fact, bool)> = last.take(COMPARED).collect();
             (pairs(&reviewed), reviewers(&reviewed), last)
         };
-        // A run that was taught the verdict says nothing about it.
+        // A run that was trained on the verdict says nothing about it.
         let is_new = |fact: &Fact| !learnt.has(&fact.each_ref().map(|name| name.to_string()));
         let probabilities = probabilities(live.pools(), base, &model, &decided, deadline)
             .map_err(|error| gate.problem(error))?;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(
     after_help = "A relation is asked of the entities that resemble those that have it. Facts are sorted best first: by probability if \
-the run has probabilities, else by score. Facts of your data that were held out for validation or test are no news: they \
+the run has probabilities, else by score. Facts of your data that were held out for validation or test are not new: they \
 are left out, and it is said how many of the test facts were found; --held-out show adds them, --held-out only writes \
 nothing else. The extension of FILE sets the format: .tsv, .csv, .parquet, .nt (and other \
 RDF; probability and reason are comments), .jsonl (all fields), each also with .gz or .zst. \

@@ -7,7 +7,7 @@ mod skip;
 mod tool;
 
 mod axe;
-mod bad_days;
+
 mod bad_input;
 mod browser;
 mod complete;
@@ -34,6 +34,8 @@ mod page;
 mod pictures;
 mod reasons;
 mod reference;
+mod report;
+mod robustness;
 mod rules;
 mod run;
 mod serve;

@@ -1,4 +1,4 @@
-//! `serve` on bad days: requests that are too large, clients that are slow, silent or killed, too many questions, too
+//! Robustness of `serve`: requests that are too large, clients that are slow, silent or killed, too many questions, too
 //! little time, and its end. Nothing makes it fall over.
 
 use crate::served::{ASKED, Client, SERVE, Server};

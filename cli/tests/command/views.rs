@@ -140,7 +140,7 @@ fn an_answer_says_which_members_it_came_from_and_which_cases() {
     let asked = "subject=G0016%20APT29&relation=performs";
     let predicted = server.json(&format!("/api/v1/reports/predict?{asked}"));
     let answers = predicted["answers"].as_array().unwrap();
-    // A bar for what more than one member speaks for.
+    // A bar for what more than one member supports.
     let mixed = answers.iter().filter(|one| {
         one["because"]
             .as_array()

@@ -102,7 +102,7 @@ impl Known {
         Known { facts, queries, ..self.clone() }
     }
 
-    /// The same with the validation split among the training queries alone: the walker is taught its answers, but they
+    /// The same with the validation split among the training queries alone: the walker is trained on its answers, but they
     /// are not facts to walk on, to mine from or to train embeddings on.
     pub fn with_valid_as_queries(&self) -> Known {
         Known { queries: self.and_valid(&self.queries), ..self.clone() }

@@ -4,8 +4,10 @@ use super::array::Array;
 use super::mapped::{SectionReader, SectionWriter};
 use super::vocabulary::text_at;
 use super::{EntityId, GraphError, RelationId};
-use std::collections::BTreeMap;
+use foldhash::fast::FixedState;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::hash::BuildHasher;
 
 /// What can have a label.
 pub trait Labelled: Copy + Ord {
@@ -45,6 +47,8 @@ enum Storage<I> {
         ids: Array<u32>,
         text: Array<u8>,
         ends: Array<u64>,
+        /// For every label that several ids have, in whatever case, a place among `ids`. A file may lack it.
+        shared: Option<Array<u32>>,
     },
 }
 
@@ -59,7 +63,7 @@ impl<I: Labelled> LabelMap<I> {
     pub fn get(&self, id: I) -> Option<&str> {
         match &self.0 {
             Storage::Memory(labels) => labels.get(&id).map(String::as_str),
-            Storage::Mapped { ids, text, ends } => {
+            Storage::Mapped { ids, text, ends, .. } => {
                 let at = ids.binary_search(&id.number()).ok()?;
                 Some(text_at(text, ends, at as u32))
             }
@@ -83,13 +87,45 @@ impl<I: Labelled> LabelMap<I> {
     pub fn iter(&self) -> impl Iterator<Item = (I, &str)> {
         let (memory, mapped) = match &self.0 {
             Storage::Memory(labels) => (Some(labels), None),
-            Storage::Mapped { ids, text, ends } => (None, Some((ids, text, ends))),
+            Storage::Mapped { ids, text, ends, .. } => (None, Some((ids, text, ends))),
         };
         let in_memory = memory.into_iter().flatten().map(|(&id, label)| (id, label.as_str()));
         let in_file = mapped.into_iter().flat_map(|(ids, text, ends)| {
             ids.iter().zip(0..).map(move |(&id, at)| (I::of_number(id), text_at(text, ends, at)))
         });
         in_memory.chain(in_file)
+    }
+
+    /// The labels that several ids have if case does not count, in lower case. Of a file this reads those labels alone.
+    pub fn shared(&self) -> HashSet<String> {
+        match &self.0 {
+            Storage::Mapped { text, ends, shared: Some(shared), .. } => {
+                shared.iter().map(|&at| text_at(text, ends, at).to_lowercase()).collect()
+            }
+            _ => self.places_of_shared().0,
+        }
+    }
+
+    /// The same by looking at all labels, and where each of them stands the second time. A graph may have millions of
+    /// labels, hardly any of them twice, so they are compared by their hashes first: eight bytes each, and no copy of
+    /// their text.
+    fn places_of_shared(&self) -> (HashSet<String>, Vec<u32>) {
+        let hasher = FixedState::with_seed(0);
+        let hash = |label: &str| hasher.hash_one(label.to_lowercase());
+        let mut hashes: Vec<u64> = self.iter().map(|(_, label)| hash(label)).collect();
+        hashes.sort_unstable();
+        let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let repeated: HashSet<u64> = repeated.collect();
+        let (mut seen, mut shared, mut places) = (HashSet::new(), HashSet::new(), Vec::new());
+        for ((_, label), place) in self.iter().zip(0..).filter(|_| !repeated.is_empty()) {
+            if repeated.contains(&hash(label))
+                && let Some(again) = seen.replace(label.to_lowercase())
+                && shared.insert(again)
+            {
+                places.push(place);
+            }
+        }
+        (shared, places)
     }
 
     /// Sets the label of `id`. A label without visible text is none: it would show nothing.
@@ -126,6 +162,7 @@ impl<I: Labelled> LabelMap<I> {
         out.add_made(&format!("{prefix}.ids"), ids.into());
         out.add_made(&format!("{prefix}.text"), text.into());
         out.add_made(&format!("{prefix}.ends"), ends.into());
+        out.add_made(&format!("{prefix}.shared"), self.places_of_shared().1.into());
     }
 
     /// Those that were [written](Self::write) with this prefix.
@@ -139,7 +176,13 @@ impl<I: Labelled> LabelMap<I> {
         if ids.len() != ends.len() {
             return Err(file.damaged("labels without a text"));
         }
-        Ok(Self(Storage::Mapped { ids, text, ends }))
+        // Files of earlier versions lack it.
+        let shared = format!("{prefix}.shared");
+        let shared: Option<Array<u32>> = file.has(&shared).then(|| file.array(&shared)).transpose()?;
+        if shared.iter().flat_map(|places| places.iter()).any(|&place| place as usize >= ids.len()) {
+            return Err(file.damaged("shared labels that are not there"));
+        }
+        Ok(Self(Storage::Mapped { ids, text, ends, shared }))
     }
 }
 

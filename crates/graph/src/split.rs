@@ -217,7 +217,7 @@ mod tests {
         for beginning in [50, 300, 2500] {
             for tenth in 0..10 {
                 let range = 500 * tenth..500 * (tenth + 1);
-                let seen = order[..beginning].iter().filter(|place| range.contains(place)).count();
+                let seen = order[..beginning].iter().filter(|place| range.contains(*place)).count();
                 assert!(seen.abs_diff(beginning / 10) <= 3, "{beginning}: {seen} of tenth {tenth}");
             }
         }

@@ -1,6 +1,6 @@
-// The gated sum of messages, one warp per item of the mesh and group of 32 columns, one lane per column; an
-// item is a stretch of one row's edges. Lanes load edges in parallel, then all of them visit the edges one by
-// one. Rows of several items add up their parts in a second pass.
+// The gated sum of messages, one warp per item of the edge index and group of 32 columns, one lane per
+// column; an item is a stretch of one row's edges. Lanes load edges in parallel, then all of them visit the
+// edges one by one. Rows of several items add up their parts in a second pass.
 
 extern "C" __global__ void gated(const Net* nets, const float* __restrict__ state,
         const float* __restrict__ weights, u32 weight_step, const float* start,

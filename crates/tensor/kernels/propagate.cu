@@ -9,8 +9,8 @@
 // once; rows of several leave parts, which `propagate_big` joins in the order of the items.
 //
 // On the way back nothing is searched again: the forward pass notes, by one bit per edge and column, which
-// edge gave the maximum and which the minimum. Every sum has an order fixed by the mesh, so there are no
-// atomic additions of floats and the same batch gives the same bits.
+// edge gave the maximum and which the minimum. Every sum has an order fixed by the edge index, so there are
+// no atomic additions of floats and the same batch gives the same bits.
 
 #define ZERO_AT 0xfffffffeu
 #define START_AT 0xffffffffu

@@ -1,4 +1,4 @@
-// The addresses of the lists of a mesh and of a batch, for all kernels that follow edges, and the test
+// The addresses of the lists of an edge index and of a batch, for all kernels that follow edges, and the test
 // whether an edge is removed for a query. `Net` has the layout of the list that `Reach::describe` writes.
 
 #define NONE 0xffffffffu

@@ -1,6 +1,6 @@
 //! Which facts of a completion are written, and how many of the held-out ones it has found.
 //!
-//! Facts that the user gave and that were held out are no news: by default they are counted and not written. They stay in
+//! Facts that the user gave and that were held out are not new: by default they are counted and not written. They stay in
 //! blocks and parts, so that the count does not depend on how the work was cut.
 
 use super::row::{MissingFact, RankedFact};

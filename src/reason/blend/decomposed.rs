@@ -5,20 +5,20 @@ use super::super::cases::{CaseQuery, cases};
 use super::super::recipe::{
     EMBEDDING, FREQUENCY, FURTHER, LINKED, LINKED_BACK, PROPAGATOR, RELATIONS, RULES, TAKEN, TYPES, WALKER,
 };
-use super::super::{Because, Candidate, Detail, Found, MemberShare, SharePart, ShareSource, Signal};
+use super::super::{Because, Candidate, Detail, Found, GraphFeature, MemberShare, SharePart, ShareSource};
 use super::Blend;
 use crate::eval::ReasonerError;
 use crate::graph::EntityId;
 use crate::reason::fit::{Features, WIDTH};
 
-/// The signals about a candidate, and their features.
-const SIGNALS: [(Signal, usize); 6] = [
-    (Signal::Linked, LINKED),
-    (Signal::LinkedBack, LINKED_BACK),
-    (Signal::Taken, TAKEN),
-    (Signal::Frequency, FREQUENCY),
-    (Signal::Types, TYPES),
-    (Signal::Relations, RELATIONS),
+/// What the graph says about a candidate, and where that stands among the features of the blend.
+const GRAPH_FEATURES: [(GraphFeature, usize); 6] = [
+    (GraphFeature::Linked, LINKED),
+    (GraphFeature::LinkedBack, LINKED_BACK),
+    (GraphFeature::Taken, TAKEN),
+    (GraphFeature::Frequency, FREQUENCY),
+    (GraphFeature::Types, TYPES),
+    (GraphFeature::Relations, RELATIONS),
 ];
 
 /// A member, as the blend of a query's link weighs it.
@@ -45,7 +45,7 @@ impl Blend {
             .filter_map(|candidate| Some((candidate.entity, candidate.evidence.features.as_ref()?)))
             .collect();
         let mut members = self.members.features();
-        members.push((GRAPH, SIGNALS.map(|signal| signal.1).to_vec()));
+        members.push((GRAPH, GRAPH_FEATURES.map(|feature| feature.1).to_vec()));
         members.retain(|(_, places)| self.has_weight(found.query.link, places));
         let weigh = |(name, places): (&'static str, Vec<usize>)| {
             let contributions: Vec<f64> =
@@ -112,7 +112,7 @@ impl Blend {
                 Some(propagator) => propagator.parts(query, candidate, share, weights[PROPAGATOR])?,
                 None => Vec::new(),
             },
-            LINKED => signals(member, candidate, weights, share),
+            LINKED => parts_of_graph(member, candidate, weights, share),
             place if full && place >= FURTHER => {
                 let reasoner = &self.members.further[place - FURTHER].reasoner;
                 reasoner.shared_out(query, candidate, share, weights[place])?
@@ -127,15 +127,16 @@ fn contribution(features: &[f32; WIDTH], weights: &Features, places: &[usize]) -
     places.iter().map(|&place| f64::from(features[place]) * weights[place]).sum()
 }
 
-/// What each signal has of a share.
-fn signals(member: &Weighed, candidate: &Candidate, weights: &Features, share: f64) -> Vec<SharePart> {
+/// What each feature has of a share.
+fn parts_of_graph(member: &Weighed, candidate: &Candidate, weights: &Features, share: f64) -> Vec<SharePart> {
     let own = candidate.evidence.features.unwrap_or([0.0; WIDTH]);
     let typical = member.middle.map_or([0.0; WIDTH], |middle| middle.1);
-    let part = |(signal, place): (Signal, usize)| SharePart {
+    let part = |(feature, place): (GraphFeature, usize)| SharePart {
         share: weights[place] * (f64::from(own[place]) - f64::from(typical[place])),
-        source: ShareSource::Signal(signal),
+        source: ShareSource::Feature(feature),
     };
-    let mut parts: Vec<SharePart> = SIGNALS.into_iter().map(part).filter(|part| part.share != 0.0).collect();
+    let mut parts: Vec<SharePart> =
+        GRAPH_FEATURES.into_iter().map(part).filter(|part| part.share != 0.0).collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     with_rest(share, parts, 0)
 }

@@ -121,14 +121,14 @@ impl Blend {
         explained: bool,
     ) -> BTreeMap<&'static str, Added> {
         let mut parts = self.parts();
-        let mut said = BTreeMap::new();
+        let mut added = BTreeMap::new();
         let holds = [0, 1].map(|at| Hold::of(&judged[at], &given[at]));
         while parts.len() >= 2 && judged.iter().map(Vec::len).sum::<usize>() >= FEWEST {
             let directions =
                 [0, 1].map(|at| Held { queries: judged[at].as_slice(), given: &given[at], hold: holds[at] });
             let adds: Vec<Added> = parts.iter().map(|(_, places)| added_by(&directions, places)).collect();
             // The remaining members add more once one is removed, so their gains are measured again.
-            said.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
+            added.extend(parts.iter().map(|part| part.0).zip(adds.iter().copied()));
             let worst = (0..parts.len()).min_by(|&a, &b| adds[a].mrr.total_cmp(&adds[b].mrr));
             let inexact = parts.iter().position(|part| explained && part.1 == [EMBEDDING]);
             let Some(worst) = inexact.or(worst.filter(|&worst| adds[worst].harms())) else { break };
@@ -138,7 +138,7 @@ impl Blend {
                 places.iter().for_each(|&at| given[at] = 0.0);
             }
         }
-        said
+        added
     }
 
     /// The members and, if they count, the kinds of candidates, with their features.

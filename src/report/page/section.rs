@@ -8,6 +8,7 @@ use crate::ask::{
     AskError, Estimate, ExampleAnswer, Faithfulness, Naming, PathStep, Reason, RunReport, because_in_words,
 };
 use crate::config::{self, Config, System};
+use crate::eval::Stratum;
 use crate::eval::calibration::{Reliability, ReliabilityBin, ReliabilityOf};
 use crate::progress::Metric;
 use crate::report::published;
@@ -52,8 +53,16 @@ fn details(run: &ReportedRun) -> String {
         escape(&title(run)),
         escape(version),
         escape(run.model.checksum().short()),
-        [otherwise(run), relations(run), reliability(run), faithfulness(run), stages(run), rule_share(run)]
-            .concat()
+        [
+            otherwise(run),
+            relations(run),
+            situations(run),
+            reliability(run),
+            faithfulness(run),
+            stages(run),
+            rule_share(run)
+        ]
+        .concat()
     )
 }
 
@@ -189,6 +198,23 @@ fn relations(run: &ReportedRun) -> String {
     }
     let head = ["relation", "queries", "hits@1", "hits@10", "MRR", "MRR by popularity"];
     table("By relation, the most frequent first", &head, &rows)
+}
+
+/// The figures by situation, if they were asked for.
+fn situations(run: &ReportedRun) -> String {
+    let Some(strata) = &run.report.report.strata else { return String::new() };
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let row = |one: &Stratum| {
+        vec![
+            format!("{} {}", one.about(), one.value),
+            one.figures.queries.to_string(),
+            percent(one.figures.hits_at_1),
+            percent(one.figures.hits_at_10),
+            percent(one.figures.mrr),
+        ]
+    };
+    let rows: Vec<Vec<String>> = strata.iter().map(row).collect();
+    table("By situation", &["situation", "queries", "hits@1", "hits@10", "MRR"], &rows)
 }
 
 /// Predicted probabilities of test answers against observed frequencies, drawn.

@@ -86,12 +86,12 @@ fn in_words(profile: &RelationProfile) -> String {
             format!("{} ({})", grouped(count as u64), names.join(", "))
         }
     };
-    let mut said = vec![format!(
+    let mut clauses = vec![format!(
         "From {} entities to {}",
         types(&profile.subject_types, *subjects),
         types(&profile.object_types, *objects)
     )];
-    said.extend(match (functional, inverse_functional) {
+    clauses.extend(match (functional, inverse_functional) {
         (true, true) => Some("nearly always one to one".to_owned()),
         (true, false) => Some("nearly every subject has exactly one object".to_owned()),
         (false, true) => Some("nearly every object has exactly one subject".to_owned()),
@@ -99,7 +99,7 @@ fn in_words(profile: &RelationProfile) -> String {
     });
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     if *symmetric >= 0.5 {
-        said.push(format!("symmetric: {} also hold in reverse", percent(*symmetric)));
+        clauses.push(format!("symmetric: {} also hold in reverse", percent(*symmetric)));
     }
     let other = |[same, implies, implied_by]: [&str; 3], other: &RelatedRelation| {
         let what = match other.how {
@@ -109,14 +109,15 @@ fn in_words(profile: &RelationProfile) -> String {
         };
         format!("{what} {} ({} of its facts)", other.relation, percent(other.share))
     };
-    said.extend(
+    clauses.extend(
         profile
             .inverse_of
             .first()
             .map(|one| other(["the inverse of", "implies the inverse of", "implied by the inverse of"], one)),
     );
-    said.extend(profile.same_as.first().map(|one| other(["much the same as", "implies", "implied by"], one)));
-    said.join("; ") + "."
+    clauses
+        .extend(profile.same_as.first().map(|one| other(["much the same as", "implies", "implied by"], one)));
+    clauses.join("; ") + "."
 }
 
 /// How good the answers are, in sentences.
@@ -149,7 +150,7 @@ pub(super) fn quality(run: &ReportedRun) -> String {
     let Some(reliability) = &run.report.calibration else { return html };
     let enough: Vec<&ReliabilityBin> =
         reliability.bins.iter().filter(|bin| bin.of.answers >= ENOUGH).collect();
-    let said = enough.iter().rev().take(3).filter_map(|bin| {
+    let bins = enough.iter().rev().take(3).filter_map(|bin| {
         Some(format!(
             "<li>when it said {:.0} to {:.0} %, {:.0} % of {} were true</li>",
             100.0 * bin.from,
@@ -158,9 +159,9 @@ pub(super) fn quality(run: &ReportedRun) -> String {
             counted(bin.of.answers as u64, "answer", "answers")
         ))
     });
-    let said: String = said.collect();
-    if !said.is_empty() {
-        let _ = write!(html, "<p>How far its probabilities can be trusted:</p><ul>{said}</ul>");
+    let items: String = bins.collect();
+    if !items.is_empty() {
+        let _ = write!(html, "<p>How far its probabilities can be trusted:</p><ul>{items}</ul>");
     }
     if let Some(why) = run.model.why_rough() {
         let _ = write!(html, "<p>Probabilities are rough, and marked with ~: {}.</p>", escape(why));
@@ -192,8 +193,8 @@ pub(super) fn rules(run: &ReportedRun) -> String {
         return String::new();
     }
     let item = |rule: &RuleSummary| {
-        let said = if rule.sentence.is_empty() { &rule.label } else { &rule.sentence };
-        let mut letters = said.chars();
+        let text = if rule.sentence.is_empty() { &rule.label } else { &rule.sentence };
+        let mut letters = text.chars();
         let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
         format!(
             "<li>{}{}. <span class=\"because\">True in {} of {} cases.</span></li>",

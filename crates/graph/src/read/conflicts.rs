@@ -86,7 +86,7 @@ impl Builder {
             Conflicts::Negatives => "are taken as false",
             Conflicts::Error | Conflicts::Drop => "are left out",
         };
-        self.said.push(format!("{} facts that are also known to be false {became}.", both.len()));
+        self.understood.push(format!("{} facts that are also known to be false {became}.", both.len()));
         Ok(())
     }
 

@@ -24,7 +24,7 @@ impl Builder {
         if !self.about.is_empty() {
             let unused = std::mem::take(&mut self.about).give(names);
             if unused > 0 {
-                self.said.push(format!("{unused} things that are described are in no fact."));
+                self.understood.push(format!("{unused} things that are described are in no fact."));
             }
         }
         let mut by_prefix = false;
@@ -39,7 +39,7 @@ impl Builder {
         let notes = std::mem::take(&mut self.notes).finish();
         let mut dataset = dataset.with_notes(notes);
         self.say(&dataset, by_prefix);
-        dataset.understood = self.said;
+        dataset.understood = self.understood;
         Ok(dataset)
     }
 
@@ -59,7 +59,7 @@ impl Builder {
     fn say(&mut self, dataset: &Dataset, by_prefix: bool) {
         let Names { types, attributes, labels, .. } = &*dataset.names;
         let entities = dataset.names.entities.len();
-        let mut say = |sentence: String| self.said.push(sentence);
+        let mut say = |sentence: String| self.understood.push(sentence);
         if types.typed() > 0 {
             let how = if by_prefix { " by what their names begin with" } else { "" };
             say(format!(

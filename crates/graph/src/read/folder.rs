@@ -68,7 +68,7 @@ impl Table {
         } else {
             Vec::new()
         };
-        Ok(Some(Box::new(table::Headed { header, at_header: None, rows: own })))
+        Ok(Some(Box::new(table::WithHeader { header, at_header: None, rows: own })))
     }
 }
 
@@ -155,7 +155,7 @@ impl Tables {
             }
         }
         if !self.others.is_empty() {
-            builder.said.push(format!(
+            builder.understood.push(format!(
                 "Not read, because their columns are neither edges nor nodes: {}.",
                 list_names(&self.others)
             ));
@@ -182,7 +182,7 @@ pub(super) fn read_nodes(path: &Path, builder: &mut Builder) -> Result<(), Graph
 fn read_node_rows(path: &Path, rows: &mut dyn Rows, builder: &mut Builder) -> Result<(), GraphError> {
     let count = table::read_nodes(path, rows, builder)?;
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    builder.said.push(format!("{file}: {count} nodes."));
+    builder.understood.push(format!("{file}: {count} nodes."));
     Ok(())
 }
 

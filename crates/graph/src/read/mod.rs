@@ -426,7 +426,7 @@ pub(super) struct Builder {
     /// Whether names of nodes begin with their ID space, because several spaces have the same ids.
     with_spaces: bool,
     /// What was understood, in sentences.
-    said: Vec<String>,
+    understood: Vec<String>,
 }
 
 impl Builder {

@@ -43,7 +43,7 @@ pub(super) fn read(
     let other_graphs = merge.other_graphs;
     let facts = merge.reader.finish().map_err(|(expected, found)| GraphError::file(path, expected, found))?;
     if other_graphs > 0 {
-        builder.said.push(format!("{other_graphs} statements of other named graphs are left out."));
+        builder.understood.push(format!("{other_graphs} statements of other named graphs are left out."));
     }
     Ok(facts)
 }
@@ -422,7 +422,7 @@ mod tests {
             false => read(path, source, format, options, &mut builder),
         };
         let (facts, _) = facts.map_err(|error| error.to_string())?.into_parts();
-        let (said, negatives) = (builder.said.clone(), builder.negatives.len());
+        let (said, negatives) = (builder.understood.clone(), builder.negatives.len());
         let parts = [facts, Vec::new(), Vec::new()];
         let names = std::mem::take(&mut builder.names);
         let all = crate::memory::divided(names, parts, 0);

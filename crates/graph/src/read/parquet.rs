@@ -312,7 +312,7 @@ fn columns(
     path: &Path,
     schema: &SchemaDescriptor,
     options: &ReadOptions,
-    said: impl FnOnce(&Layout),
+    report: impl FnOnce(&Layout),
 ) -> Result<(Layout, Vec<usize>), GraphError> {
     let all: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -337,7 +337,7 @@ fn columns(
             format!("{} ({:?})", column.physical_type(), column.converted_type()),
         )),
         None => {
-            said(&layout);
+            report(&layout);
             Ok((layout.among(&read), read))
         }
     }

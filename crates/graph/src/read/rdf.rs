@@ -69,7 +69,7 @@ pub(super) fn read_alone(
         builder.prefixes.add(prefix, iri);
     }
     if other_graphs > 0 {
-        builder.said.push(format!("{other_graphs} statements of other named graphs are left out."));
+        builder.understood.push(format!("{other_graphs} statements of other named graphs are left out."));
     }
     Ok(facts)
 }
@@ -375,14 +375,14 @@ impl<'b> Reader<'b> {
     fn say_what_is_left_out(&mut self) {
         let incomplete = self.annotations.parts.len();
         if incomplete > 0 {
-            self.builder.said.push(format!(
+            self.builder.understood.push(format!(
                 "{incomplete} of rdf:Statement are left out, which lack a part or are about a literal."
             ));
         }
         let left_out = &self.annotations.left_out;
         if !left_out.is_empty() {
             let relations: Vec<&str> = left_out.keys().map(String::as_str).collect();
-            self.builder.said.push(format!(
+            self.builder.understood.push(format!(
                 "{} annotations of facts are left out, which are no confidence, source, time or negation ({}).",
                 left_out.values().sum::<usize>(),
                 super::finish::shortened(&relations)

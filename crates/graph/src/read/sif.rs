@@ -23,10 +23,10 @@ pub(super) fn read(
     let mut source = BufReader::with_capacity(1 << 16, source);
     let begun = source.fill_buf().map_err(GraphError::reading(path))?;
     let separator = if begun.contains(&b'\t') { Separator::Tab } else { Separator::White };
-    let header = match begun_with(begun, separator, path, options) {
-        Begun::Table => return table::read(path, &mut Lines::new(source, separator), options, builder),
-        Begun::Header => true,
-        Begun::Fact => false,
+    let header = match first_line(begun, separator, path, options) {
+        FirstLine::Table => return table::read(path, &mut Lines::new(source, separator), options, builder),
+        FirstLine::Header => true,
+        FirstLine::Fact => false,
     };
     let mut rows = Lines::new(source, separator);
     let bad = |line: u64, expected: &str, found: &str| GraphError::line(path, line, expected, found);
@@ -58,13 +58,13 @@ pub(super) fn read(
         }
     }
     if alone > 0 {
-        builder.said.push(format!("{}: {alone} nodes without an edge are left out.", path.display()));
+        builder.understood.push(format!("{}: {alone} nodes without an edge are left out.", path.display()));
     }
     Ok(facts)
 }
 
 /// What a file begins with.
-enum Begun {
+enum FirstLine {
     Fact,
     /// A header over subject, relation and objects, in this order.
     Header,
@@ -72,9 +72,9 @@ enum Begun {
     Table,
 }
 
-fn begun_with(begun: &[u8], separator: Separator, path: &Path, options: &ReadOptions) -> Begun {
+fn first_line(begun: &[u8], separator: Separator, path: &Path, options: &ReadOptions) -> FirstLine {
     if options.columns.is_some() {
-        return Begun::Table;
+        return FirstLine::Table;
     }
     let mut rows = Lines::new(begun, separator);
     let row = match rows.advance() {
@@ -85,10 +85,10 @@ fn begun_with(begun: &[u8], separator: Separator, path: &Path, options: &ReadOpt
     let row: Vec<&str> = row.unwrap_or_default();
     match layout_of(&row, &stem(path), options.header, false, None) {
         Ok((layout, true)) if Layout { names: Vec::new(), ..layout.clone() } != Layout::plain() => {
-            Begun::Table
+            FirstLine::Table
         }
-        Ok((_, true)) => Begun::Header,
-        _ if options.header == Some(true) => Begun::Header,
-        _ => Begun::Fact,
+        Ok((_, true)) => FirstLine::Header,
+        _ if options.header == Some(true) => FirstLine::Header,
+        _ => FirstLine::Fact,
     }
 }

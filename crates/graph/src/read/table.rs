@@ -95,7 +95,7 @@ impl Builder {
     pub(super) fn columns_of(&mut self, path: &Path, layout: &Layout) {
         if let Some(sentence) = layout.sentence() {
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            self.said.push(format!("{file}: {sentence}."));
+            self.understood.push(format!("{file}: {sentence}."));
         }
     }
 
@@ -270,14 +270,14 @@ pub(super) fn collect_ids(rows: &mut dyn Rows, spaces: &mut HashMap<String, Hash
 }
 
 /// Records behind the header of another file.
-pub(super) struct Headed {
+pub(super) struct WithHeader {
     pub(super) header: Vec<Vec<u8>>,
     /// Whether the header is the current record.
     pub(super) at_header: Option<bool>,
     pub(super) rows: Box<dyn Rows>,
 }
 
-impl Rows for Headed {
+impl Rows for WithHeader {
     fn advance(&mut self) -> Result<bool, super::records::Bad> {
         self.at_header = Some(self.at_header.is_none());
         if self.at_header == Some(true) { Ok(true) } else { self.rows.advance() }

@@ -82,7 +82,7 @@ impl Builder {
                 moved(fact.tail.0, &gone),
             );
         }
-        self.said.push(format!(
+        self.understood.push(format!(
             "{}: the first line ({}) is taken for a header, because its names stand nowhere else; --header false reads it as a \
              fact.",
             path.file_name().unwrap_or_default().to_string_lossy(),

@@ -1,4 +1,5 @@
-//! Bad days: each ends in one clear line and exit code 2, or goes on; nothing is lost.
+//! Robustness: damaged files, full disks, missing permissions and interruptions. Each ends in one clear line and exit code
+//! 2, or goes on; nothing is lost.
 
 use crate::skip::{Need, skip};
 use crate::tool::{Tool, learnt, text};
@@ -520,7 +521,7 @@ fn a_damaged_checkpoint_is_noticed_and_the_stage_begins_anew() {
         assert!(message.contains("checkpoint.safetensors is damaged; starting over"), "{message}");
         assert!(learnt(&tool.path("run")) == whole, "{message}");
     }
-    // Weights that are finished are checked when they are used. The embedding only taught the walker, which answers alone.
+    // Weights that are finished are checked when they are used. The embedding only rewarded the walker, which answers alone.
     let cut = |file: &str| {
         let path = tool.path("run").join(file);
         let bytes = std::fs::read(&path).unwrap();
