@@ -135,8 +135,8 @@ fn packages_as_rdf_have_labels_types_and_attributes() {
     let attributes: Vec<(&str, &str)> = names.attributes.of(curl).collect();
     let expected = [
         ("urn:debian:description", "command line tool for transferring data with URL syntax"),
-        ("urn:debian:installed-size", "489"),
         ("urn:debian:version", "7.88.1-10+deb12u15"),
+        ("urn:debian:installed-size", "489"),
     ];
     assert_eq!(attributes, expected);
     let types: Vec<&str> = names.types.of(curl).map(|of| names.types.name(of)).collect();
