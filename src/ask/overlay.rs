@@ -428,7 +428,7 @@ mod tests {
     fn a_new_relation_and_a_rejection_answer_as_a_file_does_on_a_run_that_was_not_trained() {
         let folder = tempfile::tempdir().unwrap();
         let source = Source::Memory { name: "family".to_owned() };
-        let data = family(40, 1).dataset;
+        let data = family(60, 1).dataset;
         let path = folder.path().join("run");
         let base = crate::ask::instant(source, data, &path, None, &cpu(), 1, &Silent).unwrap();
         let people: Vec<&str> = base.names().entities.iter().take(12).collect();
