@@ -17,7 +17,8 @@ use ruleguider::eval::{Protocol, Reasoner, Side, Split, Unseen, evaluate_split};
 use ruleguider::graph::{Dataset, Direction, Graph, Known, Query, ReadOptions, Triple, read};
 use ruleguider::progress::{Metric, Progress, Silent};
 use ruleguider::propagate::{
-    FrontierBound, PropagateSettings, PropagateTask, Propagator, Removal, TrainedPropagator, linked_share, train,
+    FrontierBound, PropagateSettings, PropagateTask, Propagator, Removal, TrainedPropagator, linked_share,
+    train,
 };
 use ruleguider::tensor::{Device, DeviceChoice, Reach, ReachQuery};
 use std::error::Error;
@@ -98,7 +99,17 @@ fn options() -> Outcome<Options> {
         names = ["wn18rr", "fb15k-237"].map(String::from).to_vec();
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    Ok(Options { names, device: Device::choose(choice, threads)?, steps, training, set, seed, on, save, asked })
+    Ok(Options {
+        names,
+        device: Device::choose(choice, threads)?,
+        steps,
+        training,
+        set,
+        seed,
+        on,
+        save,
+        asked,
+    })
 }
 
 fn data() -> PathBuf {
@@ -357,7 +368,8 @@ fn ask_bounded(
         let ranking = 1e3 * begun.elapsed().as_secs_f64() / both.figures.queries as f64;
         let step = dataset.test.len().div_ceil(100).max(1);
         let sides = [Direction::Forward, Direction::Inverse];
-        let queries = dataset.test.iter().step_by(step).flat_map(|triple| sides.map(|side| Query::of(*triple, side).0));
+        let queries =
+            dataset.test.iter().step_by(step).flat_map(|triple| sides.map(|side| Query::of(*triple, side).0));
         let (mut sums, mut count) = ([0; 2], 0);
         for query in queries {
             let work = propagator.work(query)?.unwrap_or_default();

@@ -35,8 +35,7 @@ struct Options {
 }
 
 fn main() -> Outcome<()> {
-    let (mut names, mut threads, mut queries, mut edges, mut ranked) =
-        (Vec::new(), 2, 30, usize::MAX, 0);
+    let (mut names, mut threads, mut queries, mut edges, mut ranked) = (Vec::new(), 2, 30, usize::MAX, 0);
     let (mut choice, mut frontiers, mut people) = (DeviceChoice::Cpu, vec![FrontierBound::All], Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -178,7 +177,8 @@ fn rank(reasoner: &UniversalReasoner, dataset: &Dataset, graph: &Graph, count: u
     let step = dataset.test.len().div_ceil(count).max(1);
     let asked: Vec<Triple> = dataset.test.iter().step_by(step).copied().collect();
     let protocol = Protocol { side: Side::Both, ..Protocol::default() };
-    let figures = evaluate(reasoner, &asked, Truth { graph, answers: &answers }, protocol, &Silent)?.figures();
+    let figures =
+        evaluate(reasoner, &asked, Truth { graph, answers: &answers }, protocol, &Silent)?.figures();
     println!(
         "  {} test triples, both directions: MRR {:.1}, H@1 {:.1}, H@10 {:.1}",
         asked.len(),

@@ -32,7 +32,9 @@ pub(crate) use paths::{MessageEdge, add_edges, best_paths};
 pub use paths::{MessagePath, PathHop, PathNetwork};
 pub use propagator::{Propagator, StepPart};
 pub(crate) use rows::{Area, LayerInputs, Rows, picking};
-pub use settings::{FrontierBound, InitialWeights, MessageAggregate, PropagateSettings, RelationWeights, Removal};
+pub use settings::{
+    FrontierBound, InitialWeights, MessageAggregate, PropagateSettings, RelationWeights, Removal,
+};
 pub use trainer::{PropagateTask, TrainedPropagator, WarmPropagator, train};
 
 use crate::train::NetworkError;

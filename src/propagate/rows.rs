@@ -162,7 +162,12 @@ impl Rows {
 }
 
 /// A tensor of one row that picks the score of one node.
-pub(crate) fn picking(device: &crate::tensor::Device, nodes: usize, node: usize, share: f32) -> Result<Tensor> {
+pub(crate) fn picking(
+    device: &crate::tensor::Device,
+    nodes: usize,
+    node: usize,
+    share: f32,
+) -> Result<Tensor> {
     let mut picked = vec![0.0; nodes];
     picked[node] = share;
     Tensor::new(device, &picked, 1, nodes)

@@ -213,9 +213,8 @@ impl PropagateSettings {
         whole("width", self.width, 1..=WIDEST)?;
         whole("hidden", self.hidden, 1..=WIDEST)?;
         whole("networks", self.networks, 1..=MOST_NETWORKS)?;
-        let fits = self.aggregate == MessageAggregate::Pna
-            && self.weights != RelationWeights::Plain
-            && !self.prior;
+        let fits =
+            self.aggregate == MessageAggregate::Pna && self.weights != RelationWeights::Plain && !self.prior;
         let expected = "`random` with another aggregate than pna, plain weights or a prior";
         expect(fits || self.start == InitialWeights::Random, "start", expected, "universal")?;
         let everywhere = self.aggregate == MessageAggregate::Pna && !self.prior;

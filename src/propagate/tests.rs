@@ -208,9 +208,9 @@ fn several_networks_are_averaged_and_give_one_reason() {
     let asks = [ReachQuery { start: query.subject.0, without: None }];
     let area = networks.area(&made.propagator.edge_index, &asks).unwrap();
     let links = Indices::new(&device, &[examples::kind_of(query.link)]).unwrap();
-    let each = networks.iter().map(|network| {
-        network.answers(&networks.parameters, &links, &area).unwrap().0.to_vec().unwrap()
-    });
+    let each = networks
+        .iter()
+        .map(|network| network.answers(&networks.parameters, &links, &area).unwrap().0.to_vec().unwrap());
     let each: Vec<Vec<f32>> = each.collect();
     assert!(each[0] != each[1] && each[1] != each[2], "they start from different weights");
     for (entity, score) in made.propagator.scores(&[query]).unwrap().into_iter().enumerate() {
@@ -221,7 +221,8 @@ fn several_networks_are_averaged_and_give_one_reason() {
     let links: Vec<Link> = paths[0].hops.iter().map(|hop| hop.link).collect();
     assert_eq!(links, [Link::forward(RelationId(PARENT)); 2]);
     // The networks of a bounded frontier look at different edges.
-    let bounded = PropagateSettings { frontier: FrontierBound::Most(4), networks: 2, epochs: 2, ..settings() };
+    let bounded =
+        PropagateSettings { frontier: FrontierBound::Most(4), networks: 2, epochs: 2, ..settings() };
     let (made, ..) = trained(&device, &bounded, 24);
     assert!(!made.propagator.paths(query, target, 1, None).unwrap().is_empty());
 }
@@ -298,13 +299,8 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
 
 #[test]
 fn the_same_seed_gives_the_same_bits_on_one_thread_and_on_two() {
-    let few = PropagateSettings {
-        epochs: 1,
-        epoch_queries: 64,
-        validation_queries: 4,
-        dropout: 0.1,
-        ..settings()
-    };
+    let few =
+        PropagateSettings { epochs: 1, epoch_queries: 64, validation_queries: 4, dropout: 0.1, ..settings() };
     let scores = |threads: usize, weights: RelationWeights, frontier: FrontierBound| {
         let device = Device::cpu(threads).unwrap();
         let prior = frontier == FrontierBound::All;

@@ -5,7 +5,9 @@ use super::{Cost, Epochs, Member};
 use crate::config::{Config, System};
 use crate::cost::{GraphSize, Resources, propagated, propagating};
 use crate::graph::{Array, Known};
-use crate::propagate::{self, FrontierBound, InitialWeights, PropagateTask, Propagator, TrainedPropagator, WarmPropagator};
+use crate::propagate::{
+    self, FrontierBound, InitialWeights, PropagateTask, Propagator, TrainedPropagator, WarmPropagator,
+};
 use crate::reason::{ByPropagator, Explains};
 use crate::run::directory::PROPAGATOR;
 use crate::run::material::{Learnable, Material};

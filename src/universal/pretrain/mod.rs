@@ -207,7 +207,8 @@ impl<'a> Training<'a> {
             let universal = Arc::get_mut(&mut self.universal).expect(NOT_SHARED);
             let area = universal.network.area(&edge_index, &batch.asks, FrontierBound::All)?;
             let mut tape = Tape::training(&universal.parameters, self.state.steps);
-            let scores = universal.network.scores(&mut tape, &lesson.relations, &batch.links, &mut area.rows()?)?;
+            let scores =
+                universal.network.scores(&mut tape, &lesson.relations, &batch.links, &mut area.rows()?)?;
             let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
             losses.push(tape.value(loss));
             tape.backward(loss, gradients)?;

@@ -77,7 +77,13 @@ impl Tape<'_> {
         }
         let output = Tensor::of(out, rows + count, 1);
         let inputs = [hidden, asked, weights];
-        Ok(self.record(output, &inputs, |output| Judge { hidden, asked, weights, output, scored: scored.clone() }))
+        Ok(self.record(output, &inputs, |output| Judge {
+            hidden,
+            asked,
+            weights,
+            output,
+            scored: scored.clone(),
+        }))
     }
 }
 

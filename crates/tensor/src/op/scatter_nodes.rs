@@ -70,7 +70,9 @@ impl Operation for Spread {
                 // What is left of the gradient belongs to the nodes that were not reached.
                 let (gradient, (reached, rest)) = (gradient.host_mut(), part.host_mut().split_at_mut(rows));
                 scored.each_place(|row, place| reached[row] = std::mem::take(&mut gradient[place]));
-                cpu.zip([(gradient, nodes), (rest, 1)], 1, |_, [gradient, rest]| rest[0] = gradient.iter().sum());
+                cpu.zip([(gradient, nodes), (rest, 1)], 1, |_, [gradient, rest]| {
+                    rest[0] = gradient.iter().sum()
+                });
             }
             Backend::Cuda(cuda) => {
                 let [queries, row_nodes] = [&scored.row_queries, &scored.row_nodes].map(Indices::buffer);

@@ -22,8 +22,8 @@ use super::edge_index::{EdgeIndex, Edges, Hidden};
 use super::error::{Result, TensorError};
 use super::memory::Buffer;
 use super::value::{Indices, Tensor};
-use lists::Lists;
 pub use frontier::{Frontier, FrontierStep};
+use lists::Lists;
 pub use rows::{ScoredRows, UpdatedRows};
 use search::{Reached, Search};
 
@@ -224,12 +224,7 @@ impl Reach {
         Reach::of(edge_index, asks, &reached, layers)
     }
 
-    fn of(
-        edge_index: &EdgeIndex,
-        asks: &[ReachQuery],
-        reached: &[Reached],
-        layers: usize,
-    ) -> Result<Reach> {
+    fn of(edge_index: &EdgeIndex, asks: &[ReachQuery], reached: &[Reached], layers: usize) -> Result<Reach> {
         let edges = &*edge_index.0;
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
         if total.max(asks.len() * edges.nodes) >= NONE as usize {

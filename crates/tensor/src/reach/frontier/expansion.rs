@@ -262,12 +262,12 @@ impl Cut<'_> {
         let Cut { edges, node, first, .. } = *self;
         let range = edges.edges_of(node as usize);
         let all = edges.item_starts.host[node as usize]..edges.item_starts.host[node as usize + 1];
-        let edge_of = |item: u32| edges.piece_edges.host[edges.item_pieces.host[item as usize] as usize] as usize;
+        let edge_of =
+            |item: u32| edges.piece_edges.host[edges.item_pieces.host[item as usize] as usize] as usize;
         let mut at = 0;
         for item in all.clone() {
             let (begin, end) = (edge_of(item), edge_of(item + 1));
-            let count =
-                messages[at..].partition_point(|message| range.start + (message.at as usize) < end);
+            let count = messages[at..].partition_point(|message| range.start + (message.at as usize) < end);
             let silent = is_start && count < end - begin - self.gone(begin..end);
             if count > 0 || silent || item == all.start {
                 let place = first + at as u32;

@@ -107,7 +107,8 @@ impl Frontier {
     pub fn new(edge_index: &EdgeIndex, asks: &[ReachQuery], most: usize) -> Result<Frontier> {
         expect_starts(edge_index, asks)?;
         if edge_index.0.device.is_cuda() {
-            let why = "a bounded frontier runs on the CPU alone; choose the CPU, or a frontier of all".to_owned();
+            let why =
+                "a bounded frontier runs on the CPU alone; choose the CPU, or a frontier of all".to_owned();
             return Err(TensorError::Parameter { name: "frontier".to_owned(), why });
         }
         let touched = (0..).zip(asks).map(|(row, ask)| {
@@ -174,8 +175,7 @@ impl Frontier {
         let expand = |(touched, ask): (&mut Touched, &ReachQuery)| {
             Expansion::new(&edge_index.0, Missing::new(edge_index, ask), touched, bounds)
         };
-        let expansions: Vec<Expansion> =
-            self.touched.par_iter_mut().zip(&self.asks).map(expand).collect();
+        let expansions: Vec<Expansion> = self.touched.par_iter_mut().zip(&self.asks).map(expand).collect();
         let before = self.rows();
         for (query, expansion) in expansions.iter().enumerate() {
             for &node in &expansion.new {

@@ -72,7 +72,8 @@ impl FrontierStep {
     pub(super) fn new(frontier: &Frontier, before: usize, expansions: &[Expansion]) -> Result<FrontierStep> {
         let total: usize = expansions.iter().map(|expansion| expansion.senders.len()).sum();
         if total >= NONE as usize {
-            let why = format!("{} queries at once send {total} messages; ask fewer at a time", expansions.len());
+            let why =
+                format!("{} queries at once send {total} messages; ask fewer at a time", expansions.len());
             return Err(TensorError::Parameter { name: "frontier".to_owned(), why });
         }
         let mut lists = Lists::default();
@@ -239,7 +240,13 @@ impl BackwardLists {
             let mut first = range.start as u32;
             for same in sent[range].chunk_by(|one, next| kind_of(one) == kind_of(next)) {
                 let end = first + same.len() as u32;
-                runs.push(Run { row: row as u32, query: row_queries[row], kind: kind_of(&same[0]), first, end });
+                runs.push(Run {
+                    row: row as u32,
+                    query: row_queries[row],
+                    kind: kind_of(&same[0]),
+                    first,
+                    end,
+                });
                 first = end;
             }
             sender_runs.push(runs.len() as u32);

@@ -27,7 +27,12 @@ pub(super) fn to_messages(
     let width = sizes.width;
     cpu.rows(gradient.host_mut(), 4 * width, |first, gradient| {
         for (index, gradient) in (first..).zip(gradient.chunks_exact_mut(4 * width)) {
-            message_derivatives(gradient, &output[index * 4 * width..][..4 * width], step.degree(index), width);
+            message_derivatives(
+                gradient,
+                &output[index * 4 * width..][..4 * width],
+                step.degree(index),
+                width,
+            );
         }
     });
 }

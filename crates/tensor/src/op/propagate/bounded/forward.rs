@@ -111,8 +111,8 @@ impl Rows<'_> {
                     let range = view.step.messages_of(index);
                     // SAFETY: the messages of receivers are disjoint, and a query has one start.
                     let edges = unsafe { edges.part(range.start * words * 2..range.end * words * 2) };
-                    let starts = is_start
-                        .then(|| unsafe { starts.part(query * words * 2..(query + 1) * words * 2) });
+                    let starts =
+                        is_start.then(|| unsafe { starts.part(query * words * 2..(query + 1) * words * 2) });
                     found.mark(edges, starts, (words, word), columns.1);
                 }
             }

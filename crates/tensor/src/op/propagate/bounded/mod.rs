@@ -133,7 +133,13 @@ impl Tape<'_> {
         let [rows, width] = self.input(NAME, state)?.shape();
         expect_shape(rows == step.before, NAME, "state and rows", &[rows, width], &[step.before])?;
         let shape = self.input(NAME, start)?.shape();
-        expect_shape(shape == [step.queries, width], NAME, "start and queries", &shape, &[step.queries, width])?;
+        expect_shape(
+            shape == [step.queries, width],
+            NAME,
+            "start and queries",
+            &shape,
+            &[step.queries, width],
+        )?;
         let shape = self.input(NAME, weights)?.shape();
         let own = shape != [step.kinds, width];
         let fits = !own || shape == [step.queries, step.kinds * width];

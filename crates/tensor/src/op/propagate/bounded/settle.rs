@@ -66,8 +66,9 @@ impl Operation for Settle {
         let (all, parts) = (Disjoint::new(gradient.host_mut()), Disjoint::new(updated.host_mut()));
         each_receiver(cpu, &self.step, |index, row| {
             // SAFETY: no row is a receiver twice.
-            let (from, to) =
-                unsafe { (all.part(row * width..(row + 1) * width), parts.part(index * width..(index + 1) * width)) };
+            let (from, to) = unsafe {
+                (all.part(row * width..(row + 1) * width), parts.part(index * width..(index + 1) * width))
+            };
             to.copy_from_slice(from);
             from.fill(0.0);
         });

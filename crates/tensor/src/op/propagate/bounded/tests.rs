@@ -104,9 +104,11 @@ fn hub() -> Plain {
 #[test]
 fn a_frontier_of_all_nodes_gives_the_bits_of_everything() {
     let device = Device::cpu(2).unwrap();
-    for (plain, width, shared) in
-        [(Plain::random(3, 40, 6, 90), 37, false), (Plain::random(4, 40, 6, 300), 20, true), (hub(), 32, false)]
-    {
+    for (plain, width, shared) in [
+        (Plain::random(3, 40, 6, 90), 37, false),
+        (Plain::random(4, 40, 6, 300), 20, true),
+        (hub(), 32, false),
+    ] {
         let all = asks(&plain);
         for asks in [&all[..], &all[1..2], &[]] {
             let parameters = parameters(&device, &plain, asks.len(), width, shared);
@@ -165,7 +167,10 @@ fn the_work_is_bounded_and_does_not_grow_with_the_graph() {
     };
     for nodes in [4_000, 40_000] {
         for (messages, updates) in work(nodes) {
-            assert!(messages <= 2 * 25 * 9 && updates <= 2 * 3 * 25, "{messages} messages, {updates} updates");
+            assert!(
+                messages <= 2 * 25 * 9 && updates <= 2 * 3 * 25,
+                "{messages} messages, {updates} updates"
+            );
         }
     }
 }
@@ -237,7 +242,9 @@ fn messages_and_their_derivatives_are_those_of_the_naive_way() {
         let ids: Vec<ParameterId> = shapes
             .into_iter()
             .zip(["state", "weights", "start"])
-            .map(|((rows, columns), name)| parameters.dense(name, rows, columns, Initial::Normal(1.0)).unwrap())
+            .map(|((rows, columns), name)| {
+                parameters.dense(name, rows, columns, Initial::Normal(1.0)).unwrap()
+            })
             .collect();
         let mut gradients = Gradients::new(&parameters);
         let mut tape = Tape::training(&parameters, 1);

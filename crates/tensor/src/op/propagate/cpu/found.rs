@@ -67,7 +67,8 @@ impl View<'_> {
             (true, true) => First::Start(&self.start[item.query * width..][..width]),
         };
         let weights = &self.weights[item.query * self.sizes.weight_step..];
-        let incoming = Incoming { state: self.state, weights, width, senders, first, idle: starts_here && idle };
+        let incoming =
+            Incoming { state: self.state, weights, width, senders, first, idle: starts_here && idle };
         found.gather::<S, MARKS>(simd, &incoming, (column, len));
     }
 }
@@ -232,7 +233,13 @@ impl Found {
 
     /// Writes the aggregates of a row with `degree` messages.
     #[inline(always)]
-    pub(in super::super) fn finish(&self, degree: u32, out: &mut [f32], width: usize, (column, len): (usize, usize)) {
+    pub(in super::super) fn finish(
+        &self,
+        degree: u32,
+        out: &mut [f32],
+        width: usize,
+        (column, len): (usize, usize),
+    ) {
         let share = 1.0 / degree as f32;
         let (mean, rest) = out.split_at_mut(width);
         let (most, rest) = rest.split_at_mut(width);
