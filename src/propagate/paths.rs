@@ -159,11 +159,12 @@ pub(crate) fn best_paths(
         let mut next: HashMap<u32, Vec<Partial>> = HashMap::new();
         for &MessageEdge { from, kind, to, slope } in edges {
             let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
-            for &before in beams.get(&from).into_iter().flatten() {
+            let Some(from_beam) = beams.get(&from) else { continue };
+            let beam = next.entry(to).or_default();
+            for &before in from_beam {
                 let so_far = all[before as usize];
                 let ended = so_far.hops > 0 && from == answer.0;
                 let partial = Partial { sum: so_far.sum + slope, hops: so_far.hops + 1, before, hop };
-                let beam = next.entry(to).or_default();
                 let place = place_in(beam, &partial);
                 if place < BEAM && !ended && !visits(&all, before, EntityId(to), ends) {
                     beam.insert(place, partial);

@@ -138,8 +138,9 @@ pub struct PropagateSettings {
     /// Which weights training starts from.
     pub start: InitialWeights,
     /// The most entities per query that pass messages on in a layer, or `all`. Those with the best scores so far do. With
-    /// a number the cost follows the question instead of the graph; weights serve any frontier, whichever they were
-    /// trained with. A number needs the CPU.
+    /// a number the cost follows the question instead of the graph. Weights can be asked with any frontier, whichever
+    /// they were trained with, but a narrow one may rank much worse: compare on the validation split. A number needs the
+    /// CPU.
     pub frontier: FrontierBound,
     /// Whether entities that no path reaches are told apart by their links: how many they have of each relation, whether
     /// they belong to a small part of the graph, or have none. Those that a path reaches are judged by paths alone.
