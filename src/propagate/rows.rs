@@ -41,7 +41,7 @@ impl Area {
         Ok(match self {
             Area::All(reach) => Rows::All(reach.clone()),
             Area::Bounded { edge_index, asks, most } => {
-                let frontier = Frontier::new(edge_index, asks, *most)?;
+                let frontier = Box::new(Frontier::new(edge_index, asks, *most)?);
                 Rows::Bounded { frontier, priorities: Vec::new() }
             }
         })
@@ -72,7 +72,7 @@ pub(crate) enum Rows {
     /// Everything within its layers.
     All(Arc<Reach>),
     /// A frontier, and the priorities of the rows that were updated last.
-    Bounded { frontier: Frontier, priorities: Vec<f32> },
+    Bounded { frontier: Box<Frontier>, priorities: Vec<f32> },
 }
 
 /// The inputs of a layer: states, weights of the kinds and starts, and the weights of the update.
