@@ -5,6 +5,7 @@
 //!
 //! `… -- --train SECONDS NAME [key=value …]` trains for about so long (the number of steps is chosen by a few that are
 //! timed first) and ranks the test split in both directions; `--train settings` takes epochs from the settings instead. Settings are those of `propagate::PropagateSettings`. With
+//! `--ask N,…` it ranks again with these frontiers, by the same weights; with
 //! `--save FILE` it keeps the weights, with `--on OTHER` it answers the test split of another data set with the same relations, over that one's facts.
 //!
 //! The floor is the time in which the device copies as many bytes as a step has to touch at least, at the speed of a
@@ -13,10 +14,11 @@
 #![allow(clippy::print_stdout)]
 
 use ruleguider::eval::{Protocol, Reasoner, Side, Split, Unseen, evaluate_split};
-use ruleguider::graph::{Dataset, Direction, Known, Query, ReadOptions, Triple, read};
+use ruleguider::graph::{Dataset, Direction, Graph, Known, Query, ReadOptions, Triple, read};
 use ruleguider::progress::{Metric, Progress, Silent};
 use ruleguider::propagate::{
-    PropagateSettings, PropagateTask, Propagator, Removal, TrainedPropagator, linked_share, train,
+    FrontierBound, PropagateSettings, PropagateTask, Propagator, Removal, TrainedPropagator, linked_share,
+    train,
 };
 use ruleguider::tensor::{Device, DeviceChoice, Reach, ReachQuery};
 use std::error::Error;
@@ -35,6 +37,8 @@ struct Options {
     seed: u64,
     on: Option<String>,
     save: Option<PathBuf>,
+    /// The frontiers to ask with after training.
+    asked: Vec<usize>,
 }
 
 /// How long to train.
@@ -66,6 +70,7 @@ fn main() -> Outcome<()> {
 fn options() -> Outcome<Options> {
     let (mut names, mut choice, mut threads, mut steps) = (Vec::new(), DeviceChoice::Cpu, 2, 24);
     let (mut training, mut set, mut seed, mut on, mut save) = (None, Vec::new(), 1, None, None);
+    let mut asked = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -82,6 +87,7 @@ fn options() -> Outcome<Options> {
             }
             "--seed" => seed = value()?.parse()?,
             "--on" => on = Some(value()?),
+            "--ask" => asked = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--save" => save = Some(PathBuf::from(value()?)),
             word => match word.split_once('=') {
                 Some((key, value)) => set.push((key.to_owned(), value.to_owned())),
@@ -93,7 +99,17 @@ fn options() -> Outcome<Options> {
         names = ["wn18rr", "fb15k-237"].map(String::from).to_vec();
     }
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    Ok(Options { names, device: Device::choose(choice, threads)?, steps, training, set, seed, on, save })
+    Ok(Options {
+        names,
+        device: Device::choose(choice, threads)?,
+        steps,
+        training,
+        set,
+        seed,
+        on,
+        save,
+        asked,
+    })
 }
 
 fn data() -> PathBuf {
@@ -334,5 +350,40 @@ fn learn(
         options.seed,
         serde_json::to_string(&settings)?
     );
+    ask_bounded(propagator, asked, &graph, protocol, &options.asked)
+}
+
+/// Ranks the test split by the same weights with other frontiers, and counts what a query takes.
+fn ask_bounded(
+    mut propagator: Propagator,
+    dataset: &Dataset,
+    graph: &Graph,
+    protocol: Protocol,
+    frontiers: &[usize],
+) -> Outcome<()> {
+    for &most in frontiers {
+        propagator = propagator.with_frontier(FrontierBound::Most(most))?;
+        let begun = Instant::now();
+        let both = evaluate_split(&propagator, dataset, Split::Test, graph, protocol, &Silent)?;
+        let ranking = 1e3 * begun.elapsed().as_secs_f64() / both.figures.queries as f64;
+        let step = dataset.test.len().div_ceil(100).max(1);
+        let sides = [Direction::Forward, Direction::Inverse];
+        let queries =
+            dataset.test.iter().step_by(step).flat_map(|triple| sides.map(|side| Query::of(*triple, side).0));
+        let (mut sums, mut count) = ([0; 2], 0);
+        for query in queries {
+            let work = propagator.work(query)?.unwrap_or_default();
+            sums = [sums[0] + work[0], sums[1] + work[1]];
+            count += 1;
+        }
+        println!(
+            "  frontier {most}: both {:.2} / {:.2} / {:.2}; {} messages and {} updates a query, {ranking:.2} ms",
+            100.0 * both.figures.mrr,
+            100.0 * both.figures.hits_at_1,
+            100.0 * both.figures.hits_at_10,
+            sums[0] / count,
+            sums[1] / count,
+        );
+    }
     Ok(())
 }

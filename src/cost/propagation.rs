@@ -4,7 +4,7 @@
 //! messages on carries one. A message is bound by memory traffic, so it counts as several multiply-adds.
 
 use super::networks::{FittedNetwork, GraphSize, Resources};
-use crate::propagate::{InitialWeights, PropagateSettings};
+use crate::propagate::{FrontierBound, InitialWeights, PropagateSettings};
 
 /// The propagator's share of the time.
 pub(crate) const PROPAGATING: f64 = 0.5;
@@ -55,8 +55,8 @@ const BYTES: f64 = 56.0;
 const A_WEIGHT: f64 = 16.0;
 /// The most bytes that training may take, on a CPU and on a GPU.
 const MEMORY: [f64; 2] = [2e9, 8e9];
-/// A bound on the frontier below this would leave out too much.
-const LEAST_FRONTIER: usize = 100;
+/// Rows that a layer with a bounded frontier updates for each one that passes messages on.
+const RECEIVERS: f64 = 3.0;
 
 /// The propagator that suits a graph, and whether there is time for it.
 pub(crate) fn fitting_propagator(
@@ -84,7 +84,8 @@ pub(crate) fn fitting_propagator(
 fn starts_from_universal(shape: &GraphSize) -> bool {
     let plain = PropagateSettings::default();
     let all = (shape.entities * plain.layers) as f64;
-    shape.relations <= UNIVERSAL_RELATIONS && reached(shape, &plain).iter().sum::<f64>() >= MOSTLY * all
+    shape.relations <= UNIVERSAL_RELATIONS
+        && layers(shape, &plain).iter().map(|layer| layer.updated).sum::<f64>() >= MOSTLY * all
 }
 
 /// The mean of as many such networks as there is time to train in full: once one has had all the passes that help it,
@@ -101,8 +102,7 @@ fn several(shape: &GraphSize, resources: &Resources, one: PropagateSettings) -> 
     (2..=MOST_NETWORKS).rev().find_map(with).unwrap_or(one)
 }
 
-/// `settings` with a frontier that fits into memory. `None` if that frontier is too narrow to be useful, and on a CPU
-/// for every graph that needs a bounded frontier.
+/// `settings`, if a training with them fits into memory.
 fn within_memory(
     shape: &GraphSize,
     resources: &Resources,
@@ -111,16 +111,8 @@ fn within_memory(
     let numbers = (MEMORY[usize::from(resources.cuda)]
         - A_WEIGHT * settings.networks as f64 * weights(shape, &settings))
         / (BYTES * (settings.batch * settings.width) as f64);
-    if reached(shape, &settings).iter().sum::<f64>() <= numbers {
-        return Some(settings);
-    }
-    if !resources.cuda || settings.start == InitialWeights::Universal {
-        return None;
-    }
-    // In every layer each frontier entity reaches `degree` more entities, and these stay reached.
-    let layers = settings.layers as f64;
-    let frontier = (numbers / (0.5 * layers * (layers + 1.0) * shape.degree().max(1.0))) as usize;
-    (frontier >= LEAST_FRONTIER).then_some(PropagateSettings { frontier, ..settings })
+    let updated: f64 = layers(shape, &settings).iter().map(|layer| layer.updated).sum();
+    (updated <= numbers).then_some(settings)
 }
 
 /// `settings` with as many training queries as there is time for; `None` if those are too few.
@@ -187,32 +179,43 @@ impl Work {
 }
 
 fn forward(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> Work {
-    let (width, networks) = (settings.width as f64, settings.networks as f64);
-    let rows = reached(shape, settings);
-    // Entities reached in one layer pass messages on in the next; at first only the subject does.
-    let passing: f64 = 1.0 + rows[..rows.len() - 1].iter().map(|&rows| bounded(rows, settings)).sum::<f64>();
-    let messages = passing * shape.degree().max(1.0) * width * A_MESSAGE[usize::from(resources.cuda)];
+    let (width, hidden, networks) = (settings.width as f64, settings.hidden as f64, settings.networks as f64);
+    let layers = layers(shape, settings);
+    let sum = |of: fn(&LayerSize) -> f64| layers.iter().map(of).sum::<f64>();
+    let messages = sum(|layer| layer.messages) * width * A_MESSAGE[usize::from(resources.cuda)];
+    let an_update = AN_UPDATE * width * width;
+    // With a bounded frontier every new state is scored, because the scores decide who passes on.
+    let a_choice = if settings.frontier == FrontierBound::All { 0.0 } else { width * hidden };
+    let updates = sum(|layer| layer.updated) * (an_update + a_choice);
     let scores = shape.entities as f64 * A_SCORE;
-    let updates = rows.iter().sum::<f64>() * AN_UPDATE * width * width;
     Work { messages: networks * messages, updates: networks * (scores + updates + weights(shape, settings)) }
 }
 
-/// Entities that have a state after each layer: those that messages have reached, or all.
-fn reached(shape: &GraphSize, settings: &PropagateSettings) -> Vec<f64> {
-    let (degree, entities) = (shape.degree().max(1.0), shape.entities.max(1) as f64);
-    if settings.start == InitialWeights::Universal {
-        return vec![entities; settings.layers];
-    }
-    let mut here = 1.0;
-    let layer = |_| {
-        here = (here + bounded(here, settings) * degree).min(entities);
-        here
-    };
-    (0..settings.layers).map(layer).collect()
+/// What a layer does.
+struct LayerSize {
+    messages: f64,
+    updated: f64,
 }
 
-fn bounded(rows: f64, settings: &PropagateSettings) -> f64 {
-    if settings.frontier == 0 { rows } else { rows.min(settings.frontier as f64) }
+/// The layers of a query: the entities reached in one pass messages on in the next; at first only the subject does.
+fn layers(shape: &GraphSize, settings: &PropagateSettings) -> Vec<LayerSize> {
+    let (degree, entities) = (shape.degree().max(1.0), shape.entities.max(1) as f64);
+    if settings.start == InitialWeights::Universal {
+        // Every entity has a state from the first layer on.
+        let layer = |_| LayerSize { messages: entities * degree, updated: entities };
+        return (0..settings.layers).map(layer).collect();
+    }
+    let most = match settings.frontier {
+        FrontierBound::All => f64::INFINITY,
+        FrontierBound::Most(most) => most as f64,
+    };
+    let mut reached = 1.0f64;
+    let layer = |_| {
+        let messages = reached.min(most) * degree;
+        reached = (reached + messages.min(RECEIVERS * most)).min(entities);
+        LayerSize { messages, updated: reached.min(RECEIVERS * most) }
+    };
+    (0..settings.layers).map(layer).collect()
 }
 
 /// Seconds of a training with `settings`.
@@ -251,7 +254,8 @@ mod tests {
         assert_eq!(fitting_propagator(&shape(22_000, 25_000), &CARD).settings.start, InitialWeights::Random);
         let on_card = fitting_propagator(&dense, &CARD);
         assert!(on_card.fits);
-        assert_eq!((on_card.settings.layers, on_card.settings.width, on_card.settings.frontier), (6, 32, 0));
+        assert_eq!((on_card.settings.layers, on_card.settings.width), (6, 32));
+        assert_eq!(on_card.settings.frontier, FrontierBound::All);
         // More time never gives a smaller network.
         let hurried = fitting_propagator(&small, &Resources { minutes: 0.5, ..CPU }).settings;
         assert!(hurried.layers <= fitting_propagator(&small, &CPU).settings.layers);
@@ -276,12 +280,19 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_that_is_too_large_to_be_reached_whole_gets_a_bounded_frontier() {
-        let long = Resources { minutes: 600.0, ..CARD };
-        let huge = fitting_propagator(&shape(3_000_000, 30_000_000), &long).settings;
-        assert!(huge.frontier >= LEAST_FRONTIER, "{huge:?}");
-        let rows: f64 = reached(&shape(3_000_000, 30_000_000), &huge).iter().sum();
-        assert!(rows * (huge.batch * huge.width) as f64 * BYTES <= 1.1 * MEMORY[1]);
+    fn a_bounded_frontier_costs_the_same_on_any_graph() {
+        let bounded = |frontier| PropagateSettings { frontier, ..PropagateSettings::default() };
+        let cost =
+            |facts: usize, frontier| forward(&shape(facts / 10, facts), &CPU, &bounded(frontier)).total();
+        let entities_apart = |facts: usize| facts as f64 / 10.0 * A_SCORE;
+        let few = FrontierBound::Most(1000);
+        let (small, large) = (cost(1_000_000, few), cost(10_000_000, few));
+        assert!(small - entities_apart(1_000_000) > 0.99 * (large - entities_apart(10_000_000)));
+        assert!(cost(1_000_000, FrontierBound::All) > 10.0 * small);
+        // One that bounds nothing costs what all cost, and the choice.
+        let all = cost(1_000, FrontierBound::All);
+        let none = cost(1_000, FrontierBound::Most(1_000_000));
+        assert!(none >= all && none < 1.2 * all, "{none} and {all}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod network;
 mod networks;
 mod paths;
 mod propagator;
+mod rows;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,10 @@ pub use examples::linked_share;
 pub(crate) use paths::{MessageEdge, add_edges, best_paths};
 pub use paths::{MessagePath, PathHop, PathNetwork};
 pub use propagator::{Propagator, StepPart};
-pub use settings::{InitialWeights, MessageAggregate, PropagateSettings, RelationWeights, Removal};
+pub(crate) use rows::{Area, LayerInputs, Rows, picking};
+pub use settings::{
+    FrontierBound, InitialWeights, MessageAggregate, PropagateSettings, RelationWeights, Removal,
+};
 pub use trainer::{PropagateTask, TrainedPropagator, WarmPropagator, train};
 
 use crate::train::NetworkError;

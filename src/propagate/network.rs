@@ -1,7 +1,8 @@
 //! One network: which parameters it has, and the forward pass from a batch of queries to the scores of all entities.
 //!
-//! This is NBFNet (Zhu et al., 2021); a bounded frontier makes it a variant of A*Net (Zhu et al., 2023). States exist only
-//! for the entities where messages have arrived.
+//! This is NBFNet (Zhu et al., 2021). States exist only for the entities where messages have arrived. With a bounded
+//! frontier only the most promising of them pass messages on, as in A*Net (Zhu et al., 2023); how promising one is, is the
+//! score that it would have as an answer. So the same weights serve every frontier.
 //!
 //! ```text
 //! start   h⁰[subject] = embedding of the query's link; every other entity has no state yet
@@ -12,11 +13,12 @@
 //! Weights belong to relations, never to entities, which is why a network answers over entities it has not seen. The
 //! update adds to the old state, so a layer that finds nothing leaves an entity as it is.
 
-use super::settings::{InitialWeights, MessageAggregate, PropagateSettings};
+use super::rows::{Area, LayerInputs, Rows};
+use super::settings::{FrontierBound, InitialWeights, MessageAggregate, PropagateSettings};
 use super::{NetworkError, StepPart};
 use crate::tensor::{
     Activation, Device, EdgeIndex, Gradients, Indices, Initial, Messages, ParameterId, Parameters, Reach,
-    ReachQuery, Tape, Tensor, UpdateWeights, Var,
+    ReachQuery, ScoredRows, Tape, Tensor, UpdateWeights, Var,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,14 +51,13 @@ struct Layer {
     shift: ParameterId,
     /// Where messages are gated: `[width, 5]` of the sender and of the query, `[links, 5]`, and `[1, 5]` to the gate.
     gate: Option<[ParameterId; 4]>,
-    /// Where the frontier is bounded: `[width, 1]` and a bias, the priority of passing on.
-    priority: Option<(ParameterId, ParameterId)>,
 }
 
 /// The parameters of one network among those of a propagator.
 pub(super) struct Network {
     dropout: f32,
-    frontier: usize,
+    /// Weights serve any frontier, so this may change.
+    pub(super) frontier: FrontierBound,
     /// Whether entities that no path has reached have states too.
     whole: bool,
     /// `[links, width]`: what each query starts with.
@@ -118,13 +119,6 @@ impl Network {
                         dense("gate.weights", 1, GATE, of(GATE))?,
                     ]),
                 },
-                priority: match settings.frontier {
-                    0 => None,
-                    _ => Some((
-                        dense("priority", width, 1, of(width))?,
-                        dense("priority_bias", 1, 1, Initial::Ones)?,
-                    )),
-                },
             });
         }
         let of_state = dense("score.state", width, hidden, of(2 * width))?;
@@ -167,24 +161,20 @@ impl Network {
         tape: &mut Tape,
         number: usize,
         (state, start): (Var, Var),
-        reach: &mut Arc<Reach>,
+        rows: &mut Rows,
     ) -> Result<Var, NetworkError> {
         let links = self.link_weights(tape, number, start)?;
-        // What a row sends may differ from what it is: with a bounded frontier most rows send nothing and stay.
-        let passed = match self.layers[number - 1].priority {
-            Some(priority) => self.pass_on(tape, priority, state, reach)?,
-            None => state,
-        };
-        let reach = &*reach;
-        let weights = self.update_weights(tape, number);
+        let update = self.update_weights(tape, number);
         // As one operation, because the aggregates of a row are four times as wide as its state: without a gradient the
         // CPU takes them through block by block, and they never exist for all rows at once.
         if self.layers[number - 1].gate.is_none() {
-            let messages = Messages { passed, weights: links, start };
-            return Ok(tape.propagate_layer(state, messages, weights, (reach, number), self.dropout)?);
+            let messages = Messages { passed: state, weights: links, start };
+            let inputs = LayerInputs { number, messages, update, dropout: self.dropout };
+            return rows.layer(tape, inputs, |tape, states, rows| self.row_scores(tape, states, rows));
         }
-        let aggregates = self.aggregates(tape, number, (passed, links, start), reach)?;
-        Ok(tape.update(state, aggregates, weights, (reach, number), self.dropout)?)
+        let reach = rows.all("a gated sum")?;
+        let aggregates = self.aggregates(tape, number, (state, links, start), reach)?;
+        Ok(tape.update(state, aggregates, update, &reach.updated_rows(number), self.dropout)?)
     }
 
     /// The aggregated messages of every row: `[rows, 4 width]`, or `[rows, width]` where messages are gated.
@@ -207,46 +197,9 @@ impl Network {
         Ok(tape.gated_sum(state, links, start, gates, (reach, number))?)
     }
 
-    /// The messages of a bounded frontier: state times priority for the most promising rows, zero for the others. The
-    /// reach grows by one layer. Choosing the rows needs the priorities on the host.
-    fn pass_on(
-        &self,
-        tape: &mut Tape,
-        (weights, bias): (ParameterId, ParameterId),
-        state: Var,
-        reach: &mut Arc<Reach>,
-    ) -> Result<Var, NetworkError> {
-        let device = tape.device();
-        let [rows, width] = tape.shape(state);
-        let (weights, bias) = (tape.parameter(weights), tape.parameter(bias));
-        let priority = tape.linear(&[state], weights, Some(bias), Activation::Identity, 0.0)?; // [rows, 1]
-        let priority = tape.sigmoid(priority)?;
-        // Which rows pass is no differentiable choice. The priority learns because it also scales what is passed.
-        let passing = most_promising(&tape.value(priority).to_vec()?, reach.row_queries(), self.frontier);
-        // The priority repeated in every column, by a product with ones.
-        let ones = tape.constant(Tensor::new(device, &vec![1.0; width], 1, width)?)?;
-        let factors = tape.linear(&[priority], ones, None, Activation::Identity, 0.0)?; // [rows, width]
-        let mut passed = tape.multiply(state, factors)?;
-        if passing.iter().any(|pass| !pass) {
-            let mask: Vec<f32> = passing
-                .iter()
-                .flat_map(|&pass| std::iter::repeat_n(f32::from(u8::from(pass)), width))
-                .collect();
-            let mask = tape.constant(Tensor::new(device, &mask, rows, width)?)?;
-            passed = tape.multiply(passed, mask)?;
-        }
-        *reach = Arc::new(reach.grown(&passing)?);
-        Ok(passed)
-    }
-
-    /// The reach of the queries: all layers at once, or with a bounded frontier the subjects only, to be grown layer
-    /// by layer.
-    pub(super) fn reach(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach, NetworkError> {
-        Ok(match self.frontier {
-            0 if self.whole => Reach::whole(edge_index, asks, self.depth())?,
-            0 => Reach::new(edge_index, asks, self.depth())?,
-            _ => Reach::start(edge_index, asks)?,
-        })
+    /// The area that queries are answered over.
+    pub(super) fn area(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Area, NetworkError> {
+        Ok(Area::new(edge_index, asks, (self.depth(), self.whole, self.frontier))?)
     }
 
     /// The weights of all links in a layer: `[links, width]`, or `[queries, links × width]`.
@@ -267,25 +220,36 @@ impl Network {
         UpdateWeights { own, mixed, bias, scale, shift }
     }
 
-    /// The score of every entity from the last states, `[queries, entities]`.
-    fn score(
+    /// The score of every row from its state, followed by one for the entities without a row of each query.
+    fn row_scores(
         &self,
         tape: &mut Tape,
         (state, start): (Var, Var),
-        links: &Indices,
-        reach: &Arc<Reach>,
+        rows: &ScoredRows,
     ) -> Result<Var, NetworkError> {
         let [of_state, of_query, bias, to_score] =
             [self.of_state, self.of_query, self.hidden_bias, self.to_score].map(|id| tape.parameter(id));
         // The perceptron over [state | query], with its first layer split: a product per row and one per query.
         let hidden = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, hidden]
         let asked = tape.linear(&[start], of_query, Some(bias), Activation::Identity, 0.0)?; // [queries, hidden]
-        let scores = tape.mlp_score(hidden, asked, to_score, reach)?; // [rows + queries]
-        let scores = tape.scatter_nodes(scores, reach)?; // [queries, entities]
+        Ok(tape.mlp_score(hidden, asked, to_score, rows)?) // [rows + queries]
+    }
+
+    /// The score of every entity from the last states, `[queries, entities]`.
+    fn score(
+        &self,
+        tape: &mut Tape,
+        states: (Var, Var),
+        links: &Indices,
+        rows: &Rows,
+    ) -> Result<Var, NetworkError> {
+        let scored = rows.scored()?;
+        let scores = self.row_scores(tape, states, &scored)?;
+        let scores = tape.scatter_nodes(scores, &scored)?; // [queries, entities]
         let Some(prior) = self.prior else { return Ok(scores) };
         let prior = tape.parameter(prior);
         let weights = tape.gather(prior, links, 0.0)?; // [queries, links + 2]
-        Ok(tape.tally(scores, weights, reach)?)
+        Ok(tape.tally(scores, weights, rows.all("a prior")?)?)
     }
 
     /// The scores of all entities for queries by `links`, on a tape that may train: `[queries, entities]`.
@@ -293,14 +257,14 @@ impl Network {
         &self,
         tape: &mut Tape,
         links: &Indices,
-        reach: &mut Arc<Reach>,
+        rows: &mut Rows,
     ) -> Result<Var, NetworkError> {
         let start = self.start(tape, links)?;
         let mut state = start;
         for number in 1..=self.layers.len() {
-            state = self.layer(tape, number, (state, start), reach)?;
+            state = self.layer(tape, number, (state, start), rows)?;
         }
-        self.score(tape, (state, start), links, reach)
+        self.score(tape, (state, start), links, rows)
     }
 
     /// The same without gradients; a layer's buffers are freed once the next layer is done.
@@ -308,10 +272,11 @@ impl Network {
         &self,
         parameters: &Parameters,
         links: &Indices,
-        mut reach: Arc<Reach>,
-    ) -> Result<Tensor, NetworkError> {
-        let exact = self.is_exact(parameters, &reach);
+        area: &Area,
+    ) -> Result<(Tensor, Rows), NetworkError> {
+        let exact = self.is_exact(parameters, area.nodes());
         let new_tape = || Tape::inference(parameters).exact(exact);
+        let mut rows = area.rows()?;
         let mut tape = new_tape();
         let start = self.start(&mut tape, links)?;
         let start = tape.value(start);
@@ -320,21 +285,21 @@ impl Network {
         for number in 1..=self.layers.len() {
             let mut tape = new_tape();
             let vars = (tape.constant(state)?, tape.constant(start.clone())?);
-            let next = self.layer(&mut tape, number, vars, &mut reach)?;
+            let next = self.layer(&mut tape, number, vars, &mut rows)?;
             state = tape.value(next);
         }
         let mut tape = new_tape();
         let vars = (tape.constant(state)?, tape.constant(start)?);
-        let scores = self.score(&mut tape, vars, links, &reach)?;
-        Ok(tape.value(scores))
+        let scores = self.score(&mut tape, vars, links, &rows)?;
+        Ok((tape.value(scores), rows))
     }
 
-    /// Whether answers over the graph of `reach` are computed in full precision. Training does not mind rounded factors,
+    /// Whether answers over a graph of so many entities are computed in full precision. Training does not mind rounded factors,
     /// but in a small graph many entities have nearly the same score.
-    fn is_exact(&self, parameters: &Parameters, reach: &Reach) -> bool {
+    fn is_exact(&self, parameters: &Parameters, entities: usize) -> bool {
         // The weights of all layers have the same shape.
         let [rows, columns] = parameters.value(self.layers[0].mixed).shape();
-        CUDA_BATCH * reach.nodes() * rows * columns <= EXACT
+        CUDA_BATCH * entities * rows * columns <= EXACT
     }
 
     /// Appends the seconds of each part of a step: messages and updates of all layers in the forward pass, then each
@@ -371,7 +336,7 @@ impl Network {
             let mut tape = Tape::training(parameters, seed);
             let (old, values) = (tape.constant(state.clone())?, tape.constant(values)?);
             let update = self.update_weights(&mut tape, number);
-            let next = tape.update(old, values, update, (reach, number), self.dropout)?;
+            let next = tape.update(old, values, update, &reach.updated_rows(number), self.dropout)?;
             times[3] += clock.lap(device)?;
             state = tape.value(next);
             let total = tape.mean(next)?;
@@ -379,9 +344,10 @@ impl Network {
             times[4] += clock.lap(device)?;
         }
         let mut clock = Clock::new(device)?;
+        let mut rows = Rows::All(reach.clone());
         let mut tape = Tape::training(parameters, seed);
         let vars = (tape.constant(state)?, tape.constant(start.clone())?);
-        let scores = self.score(&mut tape, vars, links, reach)?;
+        let scores = self.score(&mut tape, vars, links, &rows)?;
         times[5] += clock.lap(device)?;
         let none = Indices::new(device, &[])?;
         let targets = Indices::new(device, &vec![0; links.len()])?;
@@ -389,7 +355,7 @@ impl Network {
         tape.backward(loss, &mut gradients)?;
         times[6] += clock.lap(device)?;
         let mut tape = Tape::training(parameters, seed);
-        let scores = self.scores(&mut tape, links, &mut reach.clone())?;
+        let scores = self.scores(&mut tape, links, &mut rows)?;
         let loss = tape.softmax_loss(scores, &targets, &none)?;
         tape.backward(loss, &mut gradients)?;
         times[7] += clock.lap(device)?;
@@ -418,27 +384,6 @@ fn first_prior(links: usize) -> Vec<f32> {
     let mut weights = vec![0.0; links * (links + 2)];
     (0..links).for_each(|link| weights[link * (links + 2) + (link ^ 1)] = 1.0);
     weights
-}
-
-/// Which rows pass messages on: for each query the `most` of highest priority, ties to the earlier row.
-fn most_promising(priorities: &[f32], queries: &[u32], most: usize) -> Vec<bool> {
-    let count = queries.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut rows: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for (row, &query) in queries[..priorities.len()].iter().enumerate() {
-        rows[query as usize].push(row as u32);
-    }
-    let mut passing = vec![false; priorities.len()];
-    for mut rows in rows {
-        if rows.len() > most {
-            let better = |left: &u32, right: &u32| {
-                priorities[*right as usize].total_cmp(&priorities[*left as usize]).then(left.cmp(right))
-            };
-            rows.select_nth_unstable_by(most, better);
-            rows.truncate(most);
-        }
-        rows.into_iter().for_each(|row| passing[row as usize] = true);
-    }
-    passing
 }
 
 /// Measures the seconds between two points, synchronising with the device at each.

@@ -4,7 +4,8 @@
 //! validation tells whether they do.
 
 use super::network::Network;
-use super::settings::PropagateSettings;
+use super::rows::{Area, Rows};
+use super::settings::{FrontierBound, PropagateSettings};
 use super::{NetworkError, StepPart};
 use crate::tensor::{Device, EdgeIndex, Indices, Parameters, Reach, ReachQuery, Tape, Tensor, TensorError};
 use std::collections::BTreeMap;
@@ -77,17 +78,34 @@ impl Networks {
         Ok(())
     }
 
-    /// The reach of the queries, from which every network starts.
-    pub(super) fn reach(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach, NetworkError> {
-        self.members[0].reach(edge_index, asks)
+    /// From now on, every network has this frontier.
+    pub(super) fn set_frontier(&mut self, frontier: FrontierBound) {
+        self.members.iter_mut().for_each(|member| member.frontier = frontier);
+    }
+
+    /// The area that every network answers queries over.
+    pub(super) fn area(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Area, NetworkError> {
+        self.members[0].area(edge_index, asks)
     }
 
     /// The mean score of every entity for queries by `links`, without gradients: `[queries, entities]`.
-    pub(super) fn answers(&self, links: &Indices, reach: &Arc<Reach>) -> Result<Tensor, NetworkError> {
+    pub(super) fn answers(&self, links: &Indices, area: &Area) -> Result<Tensor, NetworkError> {
+        Ok(self.answers_and_rows(links, area)?.0)
+    }
+
+    /// The same, and the rows of every network.
+    pub(super) fn answers_and_rows(
+        &self,
+        links: &Indices,
+        area: &Area,
+    ) -> Result<(Tensor, Vec<Rows>), NetworkError> {
+        let mut rows = Vec::new();
         let mut tape = Tape::inference(&self.parameters);
         let mut sum = None;
         for network in &self.members {
-            let scores = tape.constant(network.answers(&self.parameters, links, reach.clone())?)?;
+            let (scores, of_network) = network.answers(&self.parameters, links, area)?;
+            rows.push(of_network);
+            let scores = tape.constant(scores)?;
             sum = Some(match sum {
                 None => scores,
                 Some(sum) => tape.add(sum, scores)?,
@@ -98,7 +116,7 @@ impl Networks {
             1 => sum,
             several => tape.scale(sum, (several as f32).recip())?,
         };
-        Ok(tape.value(mean))
+        Ok((tape.value(mean), rows))
     }
 
     /// Appends the seconds of each part of a step of the first network.

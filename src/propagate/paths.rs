@@ -6,11 +6,13 @@
 //! comes back explains nothing. A path's weight is the mean gradient of its hops.
 
 use super::examples::{kind_of, link_of};
+use super::rows::{Rows, picking};
+use super::settings::FrontierBound;
 use super::{NetworkError, Propagator};
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Link, Query};
-use crate::tensor::{Gradients, Indices, Reach, ReachQuery, Tape, Tensor, Without};
-use std::sync::Arc;
+use crate::tensor::{Gradients, Indices, ReachQuery, Tape, Without};
+use std::collections::HashMap;
 
 /// Paths kept per entity from one layer to the next.
 const BEAM: usize = 8;
@@ -38,6 +40,12 @@ pub trait PathNetwork: Reasoner + Send {
     /// How many edges the longest of these paths has, if there is one to every entity within that many edges.
     fn reaches(&self) -> Option<usize>;
 
+    /// The entities that there is a path to, ascending, if a bounded frontier decides it.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn touched(&self, query: Query) -> Result<Option<Vec<EntityId>>, ReasonerError>;
+
     /// The `count` most important paths from the query's subject to `answer`, the best first.
     ///
     /// # Errors
@@ -59,7 +67,11 @@ pub trait PathNetwork: Reasoner + Send {
 impl PathNetwork for Propagator {
     fn reaches(&self) -> Option<usize> {
         // A bounded frontier leaves edges out.
-        (self.settings.frontier == 0).then_some(self.settings.layers)
+        (self.settings.frontier == FrontierBound::All).then_some(self.settings.layers)
+    }
+
+    fn touched(&self, query: Query) -> Result<Option<Vec<EntityId>>, ReasonerError> {
+        Ok(self.touched(query)?)
     }
 
     fn paths(&self, query: Query, answer: EntityId, count: usize) -> Result<Vec<MessagePath>, ReasonerError> {
@@ -118,51 +130,53 @@ impl Propagator {
         let asks = [ReachQuery { start: query.subject.0, without }];
         let links = Indices::new(device, &[kind_of(query.link)])?;
         // What is traced is the mean score of the answer.
-        let mut share = vec![0.0; self.edge_index.nodes()];
-        share[answer.index()] = (self.settings.networks as f32).recip();
-        let share = Tensor::new(device, &share, 1, share.len())?;
+        let share = (self.settings.networks as f32).recip();
+        let share = picking(device, self.edge_index.nodes(), answer.index(), share)?;
         let mut layers = Vec::new();
         for network in self.networks.iter() {
-            let mut reach = self.networks.reach(&self.edge_index, &asks)?;
-            let trace = reach.trace();
-            let mut reach = Arc::new(reach);
+            let (mut rows, trace) = network.area(&self.edge_index, &asks)?.traced()?;
             let mut tape = Tape::training(&self.networks.parameters, 0);
-            let scores = network.scores(&mut tape, &links, &mut reach)?;
+            let scores = network.scores(&mut tape, &links, &mut rows)?;
             let score = tape.weighted_sum(scores, &share)?;
             tape.backward(score, &mut Gradients::new(&self.networks.parameters))?;
-            add_edges(&mut layers, &reach, &trace.by_layer()?);
+            add_edges(&mut layers, &rows, &trace.by_layer()?);
         }
-        Ok(best_paths(&layers, self.edge_index.nodes(), (query.subject, answer), count))
+        Ok(best_paths(&layers, (query.subject, answer), count))
     }
 }
 
-/// The `count` best paths between two of so many entities, by a beam search over the layers.
+/// The `count` best paths between two entities, by a beam search over the layers.
 pub(crate) fn best_paths(
     layers: &[Vec<MessageEdge>],
-    entities: usize,
     (subject, answer): (EntityId, EntityId),
     count: usize,
 ) -> Vec<MessagePath> {
     let mut all = vec![Partial { sum: 0.0, hops: 0, before: u32::MAX, hop: None }];
     let ends = (subject, answer);
-    let mut beams: Vec<Vec<u32>> = vec![Vec::new(); entities];
-    beams[subject.index()].push(0);
+    // Of the entities that were reached, the best paths so far.
+    let mut beams: HashMap<u32, Vec<u32>> = HashMap::from([(subject.0, vec![0])]);
     for edges in layers {
-        let mut next: Vec<Vec<Partial>> = vec![Vec::new(); entities];
+        let mut next: HashMap<u32, Vec<Partial>> = HashMap::new();
         for &MessageEdge { from, kind, to, slope } in edges {
             let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
-            for &before in &beams[from as usize] {
+            let Some(from_beam) = beams.get(&from) else { continue };
+            let beam = next.entry(to).or_default();
+            for &before in from_beam {
                 let so_far = all[before as usize];
                 let ended = so_far.hops > 0 && from == answer.0;
                 let partial = Partial { sum: so_far.sum + slope, hops: so_far.hops + 1, before, hop };
-                let place = place_in(&next[to as usize], &partial);
+                let place = place_in(beam, &partial);
                 if place < BEAM && !ended && !visits(&all, before, EntityId(to), ends) {
-                    next[to as usize].insert(place, partial);
-                    next[to as usize].truncate(BEAM);
+                    beam.insert(place, partial);
+                    beam.truncate(BEAM);
                 }
             }
         }
-        for (beam, found) in beams.iter_mut().zip(next) {
+        // By entity, since ties are decided by who came first.
+        let mut next: Vec<(u32, Vec<Partial>)> = next.into_iter().collect();
+        next.sort_unstable_by_key(|(to, _)| *to);
+        for (to, found) in next {
+            let beam = beams.entry(to).or_default();
             let mut merged: Vec<(f32, u32)> =
                 beam.iter().map(|&place| (all[place as usize].mean(), place)).collect();
             for partial in found {
@@ -175,7 +189,7 @@ pub(crate) fn best_paths(
         }
     }
     let mut paths: Vec<MessagePath> = Vec::new();
-    for &place in &beams[answer.index()] {
+    for &place in beams.get(&answer.0).into_iter().flatten() {
         let weight = f64::from(all[place as usize].mean());
         let hops = hops(&all, place);
         if !hops.is_empty() && !paths.iter().any(|path| path.hops == hops) {
@@ -188,11 +202,11 @@ pub(crate) fn best_paths(
 
 /// Adds what the score of one network depends on to what those before it depend on. Their edges are the same unless
 /// the frontier is bounded.
-pub(crate) fn add_edges(layers: &mut Vec<Vec<MessageEdge>>, reach: &Reach, slopes: &[Vec<f32>]) {
+pub(crate) fn add_edges(layers: &mut Vec<Vec<MessageEdge>>, rows: &Rows, slopes: &[Vec<f32>]) {
     let first = layers.is_empty();
     layers.resize(slopes.len(), Vec::new());
     for (layer, (edges, slopes)) in layers.iter_mut().zip(slopes).enumerate() {
-        reach.each_edge(layer, slopes, |from, kind, to, slope| {
+        rows.each_message(layer, slopes, |from, kind, to, slope| {
             edges.push(MessageEdge { from, kind, to, slope })
         });
         if !first {

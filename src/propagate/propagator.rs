@@ -4,11 +4,11 @@ use super::NetworkError;
 use super::examples::{edge_index, kind_of};
 use super::network::CUDA_BATCH;
 use super::networks::Networks;
-use super::settings::PropagateSettings;
+use super::rows::{Area, Rows};
+use super::settings::{FrontierBound, PropagateSettings};
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
-use crate::tensor::{Device, Download, EdgeIndex, Indices, Reach, ReachQuery, Tensor};
-use std::sync::Arc;
+use crate::tensor::{Device, Download, EdgeIndex, Indices, ReachQuery, Tensor};
 use std::time::Instant;
 
 /// Queries that are answered at once on a CPU. A card takes more: its host lists their rows on many threads.
@@ -68,6 +68,17 @@ impl Propagator {
         Ok(Propagator { edge_index, ..self })
     }
 
+    /// The same weights with another frontier.
+    ///
+    /// # Errors
+    /// If the network cannot have it.
+    pub fn with_frontier(mut self, frontier: FrontierBound) -> Result<Self, NetworkError> {
+        self.settings.frontier = frontier;
+        self.settings.check()?;
+        self.networks.set_frontier(frontier);
+        Ok(self)
+    }
+
     /// Its settings.
     pub fn settings(&self) -> &PropagateSettings {
         &self.settings
@@ -97,9 +108,9 @@ impl Propagator {
         let gone: Vec<(u32, u32, u32)> =
             facts.iter().map(|&(from, link, to)| (from.0, kind_of(link), to.0)).collect();
         let asks = [ReachQuery { start: query.subject.0, without: None }];
-        let reach = Arc::new(self.networks.reach(&self.edge_index.hiding(&gone)?, &asks)?);
+        let area = self.networks.area(&self.edge_index.hiding(&gone)?, &asks)?;
         let links = Indices::new(self.networks.parameters.device(), &[kind_of(query.link)])?;
-        Ok(self.networks.answers(&links, &reach)?.to_vec()?[answer.index()])
+        Ok(self.networks.answers(&links, &area)?.to_vec()?[answer.index()])
     }
 
     /// The scores of all entities for each of `queries`, row after row, on the host. In batches: while the device
@@ -114,8 +125,8 @@ impl Propagator {
         let mut before: Option<(Download, &mut [f32])> = None;
         for queries in self.batches(queries) {
             let place = places.split_off_mut(..queries.len() * entities).expect("a place for every score");
-            let reach = self.networks.reach(&self.edge_index, &asks(queries))?;
-            let next = self.scores_over(queries, reach)?.download()?;
+            let area = self.networks.area(&self.edge_index, &asks(queries))?;
+            let next = self.scores_over(queries, &area)?.0.download()?;
             if let Some((scores, place)) = before.replace((next, place)) {
                 scores.read_into(place)?;
             }
@@ -141,10 +152,39 @@ impl Propagator {
         })
     }
 
-    fn scores_over(&self, queries: &[Query], reach: Reach) -> Result<Tensor, NetworkError> {
+    /// The entities that the frontier of a query touches, ascending; `None` if all pass messages on.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn touched(&self, query: Query) -> Result<Option<Vec<EntityId>>, NetworkError> {
+        if self.settings.frontier == FrontierBound::All {
+            return Ok(None);
+        }
+        let area = self.networks.area(&self.edge_index, &asks(&[query]))?;
+        let (_, rows) = self.scores_over(&[query], &area)?;
+        let mut touched: Vec<u32> =
+            rows.iter().filter_map(Rows::touched).flat_map(|nodes| nodes.iter().copied()).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        Ok(Some(touched.into_iter().map(EntityId).collect()))
+    }
+
+    /// How many messages a query sends in all layers and networks, and how many rows are updated; `None` if all that is
+    /// reached passes messages on.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn work(&self, query: Query) -> Result<Option<[usize; 2]>, NetworkError> {
+        let area = self.networks.area(&self.edge_index, &asks(&[query]))?;
+        let (_, rows) = self.scores_over(&[query], &area)?;
+        let each = rows.iter().filter_map(Rows::work);
+        Ok(each.reduce(|sum, work| [sum[0] + work[0], sum[1] + work[1]]))
+    }
+
+    fn scores_over(&self, queries: &[Query], area: &Area) -> Result<(Tensor, Vec<Rows>), NetworkError> {
         let kinds: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let links = Indices::new(self.networks.parameters.device(), &kinds)?;
-        self.networks.answers(&links, &Arc::new(reach))
+        self.networks.answers_and_rows(&links, area)
     }
 }
 
@@ -171,11 +211,11 @@ impl Propagator {
             parts.clear();
             device.synchronise()?;
             let begun = Instant::now();
-            let reach = Arc::new(self.networks.reach(&self.edge_index, &asks)?);
+            let area = self.networks.area(&self.edge_index, &asks)?;
             parts.push(("rows, on the host", begun.elapsed().as_secs_f64()));
             device.synchronise()?;
             parts.push(("rows, with the copy", begun.elapsed().as_secs_f64()));
-            self.networks.timed(&links, &reach, round, &mut parts)?;
+            self.networks.timed(&links, area.rows()?.all("the time of each part")?, round, &mut parts)?;
         }
         Ok(parts)
     }

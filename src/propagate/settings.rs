@@ -1,7 +1,7 @@
 //! Settings of a propagator and its training: plain values with documented defaults; unknown keys are refused.
 
 use crate::settings::{WrongValue, expect, number, whole};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::ops::Bound;
 
 /// The widest state that the kernels hold.
@@ -62,6 +62,61 @@ pub enum InitialWeights {
     Universal,
 }
 
+/// Which entities pass messages on in a layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrontierBound {
+    /// All that messages have reached: `"all"`.
+    #[default]
+    All,
+    /// At most so many of each query: a number.
+    Most(usize),
+}
+
+impl Serialize for FrontierBound {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str("all"),
+            Self::Most(most) => serializer.serialize_u64(*most as u64),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FrontierBound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+        impl de::Visitor<'_> for Words {
+            type Value = FrontierBound;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("`all` or a whole number of entities")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<FrontierBound, E> {
+                match text {
+                    "all" => Ok(FrontierBound::All),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+
+            fn visit_u64<E: de::Error>(self, most: u64) -> Result<FrontierBound, E> {
+                // Earlier versions wrote 0 for all.
+                Ok(match most {
+                    0 => FrontierBound::All,
+                    _ => FrontierBound::Most(usize::try_from(most).unwrap_or(usize::MAX)),
+                })
+            }
+
+            fn visit_i64<E: de::Error>(self, most: i64) -> Result<FrontierBound, E> {
+                match u64::try_from(most) {
+                    Ok(most) => self.visit_u64(most),
+                    Err(_) => Err(E::invalid_value(de::Unexpected::Signed(most), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Words)
+    }
+}
+
 /// Everything that can be chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -82,9 +137,11 @@ pub struct PropagateSettings {
     pub weights: RelationWeights,
     /// Which weights training starts from.
     pub start: InitialWeights,
-    /// The most entities per query that pass messages on in a layer, chosen by a learnt priority; 0 for all. For
-    /// graphs that are too large to reach as a whole.
-    pub frontier: usize,
+    /// The most entities per query that pass messages on in a layer, or `all`. Those with the best scores so far do. With
+    /// a number the cost follows the question instead of the graph. Weights can be asked with any frontier, whichever
+    /// they were trained with, but a narrow one may rank much worse: compare on the validation split. A number needs the
+    /// CPU.
+    pub frontier: FrontierBound,
     /// Whether entities that no path reaches are told apart by their links: how many they have of each relation, whether
     /// they belong to a small part of the graph, or have none. Those that a path reaches are judged by paths alone.
     pub prior: bool,
@@ -128,7 +185,7 @@ impl Default for PropagateSettings {
             aggregate: MessageAggregate::default(),
             weights: RelationWeights::default(),
             start: InitialWeights::default(),
-            frontier: 0,
+            frontier: FrontierBound::All,
             prior: false,
             dropout: 0.0,
             removal: Removal::default(),
@@ -157,12 +214,13 @@ impl PropagateSettings {
         whole("width", self.width, 1..=WIDEST)?;
         whole("hidden", self.hidden, 1..=WIDEST)?;
         whole("networks", self.networks, 1..=MOST_NETWORKS)?;
-        let fits = self.aggregate == MessageAggregate::Pna
-            && self.weights != RelationWeights::Plain
-            && self.frontier == 0
-            && !self.prior;
-        let expected = "`random` with another aggregate than pna, plain weights, a frontier or a prior";
+        let fits =
+            self.aggregate == MessageAggregate::Pna && self.weights != RelationWeights::Plain && !self.prior;
+        let expected = "`random` with another aggregate than pna, plain weights or a prior";
         expect(fits || self.start == InitialWeights::Random, "start", expected, "universal")?;
+        let everywhere = self.aggregate == MessageAggregate::Pna && !self.prior;
+        let expected = "`all` with another aggregate than pna or a prior";
+        expect(everywhere || self.frontier == FrontierBound::All, "frontier", expected, "a number")?;
         whole("batch", self.batch, 1..)?;
         whole("epochs", self.epochs, 1..)?;
         whole("validate_every", self.validate_every, 1..)?;

@@ -5,7 +5,6 @@ use crate::eval::{Answers, Protocol, Reasoner, Side, Truth, evaluate};
 use crate::graph::{Adjacency, Array, Direction, EntityId, Graph, Known, Link, Query, RelationId, Triple};
 use crate::progress::Silent;
 use crate::tensor::{Device, Indices, Reach, ReachQuery};
-use std::sync::Arc;
 
 const PARENT: u32 = 0;
 const GRAND: u32 = 1;
@@ -115,12 +114,79 @@ fn random_place(triple: Triple) -> usize {
 #[test]
 fn a_bounded_frontier_learns_the_rule_too() {
     let device = Device::cpu(2).unwrap();
-    let bounded = PropagateSettings { frontier: 4, ..settings() };
+    let bounded = PropagateSettings { frontier: FrontierBound::Most(4), ..settings() };
     let (made, known, _) = trained(&device, &bounded, 24);
     let valid = made.valid.unwrap();
     assert!(valid.mrr > 0.8, "{valid:?}");
     let (query, target) = Query::of(known.valid[0], Direction::Forward);
     assert!(!made.propagator.paths(query, target, 1, None).unwrap().is_empty());
+}
+
+#[test]
+fn weights_serve_any_frontier() {
+    let device = Device::cpu(2).unwrap();
+    let (made, known, size) = trained(&device, &PropagateSettings { networks: 2, ..settings() }, 24);
+    let graph = Graph::new(size.0, size.1, &known.facts);
+    let answers = Adjacency::new(size.0, &[&known.facts, &known.valid]);
+    let mrr = |propagator: &Propagator| {
+        let protocol = Protocol { side: Side::Both, ..Protocol::default() };
+        let truth = Truth { graph: &graph, answers: &answers };
+        evaluate(propagator, &known.valid, truth, protocol, &Silent).unwrap().mrr()
+    };
+    let asked: Vec<(Query, EntityId)> =
+        known.valid.iter().take(6).map(|&triple| Query::of(triple, Direction::Forward)).collect();
+    // What a propagator says of each query: scores, paths, and the score without the first fact of the best one.
+    let outcome = |propagator: &Propagator| {
+        let one = |&(query, target): &(Query, EntityId)| {
+            let scores = propagator.scores(&[query]).unwrap();
+            let paths = propagator.paths(query, target, 3, None).unwrap();
+            let first = paths[0].hops[0];
+            let gone = [(query.subject, first.link, first.entity)];
+            let without = propagator.score_without(query, target, &gone).unwrap();
+            let hops: Vec<_> = paths.into_iter().map(|path| path.hops).collect();
+            (scores.into_iter().map(f32::to_bits).collect::<Vec<_>>(), hops, without.to_bits())
+        };
+        asked.iter().map(one).collect::<Vec<_>>()
+    };
+    let all = outcome(&made.propagator);
+    let with_all = mrr(&made.propagator);
+    let propagator = made.propagator.with_frontier(FrontierBound::Most(size.0)).unwrap();
+    assert_eq!(outcome(&propagator), all, "a frontier of all entities leaves nothing out");
+    let few = propagator.with_frontier(FrontierBound::Most(6)).unwrap();
+    let [messages, updates] = few.work(asked[0].0).unwrap().unwrap();
+    let most = 2 * few.settings.layers;
+    assert!(messages <= most * 6 * 3 && updates <= most * 3 * 6, "{messages} messages, {updates} updates");
+    assert!(mrr(&few) > with_all - 0.05, "{} and {with_all}", mrr(&few));
+    let touched = few.touched(asked[0].0).unwrap().unwrap();
+    assert!(touched.is_sorted() && touched.contains(&asked[0].0.subject) && touched.len() < size.0);
+    let again = few.with_frontier(FrontierBound::All).unwrap();
+    assert_eq!(outcome(&again), all);
+    assert!(again.touched(asked[0].0).unwrap().is_none());
+}
+
+#[test]
+fn a_frontier_is_all_or_a_number() {
+    let of = |text: &str| serde_json::from_str::<PropagateSettings>(&format!(r#"{{"frontier": {text}}}"#));
+    for (text, frontier) in
+        [("\"all\"", FrontierBound::All), ("0", FrontierBound::All), ("7", FrontierBound::Most(7))]
+    {
+        let settings = of(text).unwrap();
+        assert_eq!(settings.frontier, frontier);
+        let written = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<PropagateSettings>(&written).unwrap(), settings);
+    }
+    for text in ["\"some\"", "-3", "1.5"] {
+        let error = of(text).unwrap_err().to_string();
+        assert!(error.contains("`all` or a whole number"), "{error}");
+    }
+    let bounded = PropagateSettings { frontier: FrontierBound::Most(7), ..PropagateSettings::default() };
+    bounded.check().unwrap();
+    for wrong in [
+        PropagateSettings { prior: true, ..bounded.clone() },
+        PropagateSettings { aggregate: MessageAggregate::Gated, ..bounded.clone() },
+    ] {
+        assert!(wrong.check().unwrap_err().to_string().contains("`frontier`: expected `all` with"));
+    }
 }
 
 #[test]
@@ -140,11 +206,11 @@ fn several_networks_are_averaged_and_give_one_reason() {
     let (query, target) = Query::of(known.valid[0], Direction::Forward);
     let networks = &made.propagator.networks;
     let asks = [ReachQuery { start: query.subject.0, without: None }];
-    let reach = Arc::new(networks.reach(&made.propagator.edge_index, &asks).unwrap());
+    let area = networks.area(&made.propagator.edge_index, &asks).unwrap();
     let links = Indices::new(&device, &[examples::kind_of(query.link)]).unwrap();
-    let each = networks.iter().map(|network| {
-        network.answers(&networks.parameters, &links, reach.clone()).unwrap().to_vec().unwrap()
-    });
+    let each = networks
+        .iter()
+        .map(|network| network.answers(&networks.parameters, &links, &area).unwrap().0.to_vec().unwrap());
     let each: Vec<Vec<f32>> = each.collect();
     assert!(each[0] != each[1] && each[1] != each[2], "they start from different weights");
     for (entity, score) in made.propagator.scores(&[query]).unwrap().into_iter().enumerate() {
@@ -155,7 +221,8 @@ fn several_networks_are_averaged_and_give_one_reason() {
     let links: Vec<Link> = paths[0].hops.iter().map(|hop| hop.link).collect();
     assert_eq!(links, [Link::forward(RelationId(PARENT)); 2]);
     // The networks of a bounded frontier look at different edges.
-    let bounded = PropagateSettings { frontier: 4, networks: 2, epochs: 2, ..settings() };
+    let bounded =
+        PropagateSettings { frontier: FrontierBound::Most(4), networks: 2, epochs: 2, ..settings() };
     let (made, ..) = trained(&device, &bounded, 24);
     assert!(!made.propagator.paths(query, target, 1, None).unwrap().is_empty());
 }
@@ -232,23 +299,20 @@ fn weights_serve_another_graph_and_come_back_from_a_file() {
 
 #[test]
 fn the_same_seed_gives_the_same_bits_on_one_thread_and_on_two() {
-    let few = PropagateSettings {
-        epochs: 1,
-        epoch_queries: 64,
-        validation_queries: 4,
-        dropout: 0.1,
-        prior: true,
-        ..settings()
-    };
-    let scores = |threads: usize, weights: RelationWeights| {
+    let few =
+        PropagateSettings { epochs: 1, epoch_queries: 64, validation_queries: 4, dropout: 0.1, ..settings() };
+    let scores = |threads: usize, weights: RelationWeights, frontier: FrontierBound| {
         let device = Device::cpu(threads).unwrap();
-        let (made, ..) = trained(&device, &PropagateSettings { weights, ..few.clone() }, 12);
+        let prior = frontier == FrontierBound::All;
+        let (made, ..) = trained(&device, &PropagateSettings { weights, frontier, prior, ..few.clone() }, 12);
         let query = Query { subject: EntityId(3), link: Link::forward(RelationId(GRAND)) };
         let Answers::Dense { scores, .. } = made.propagator.answer(&[query]).unwrap() else { unreachable!() };
         scores.into_iter().map(f32::to_bits).collect::<Vec<_>>()
     };
     for weights in [RelationWeights::Query, RelationWeights::Plain] {
-        assert_eq!(scores(1, weights), scores(2, weights));
+        for frontier in [FrontierBound::All, FrontierBound::Most(5)] {
+            assert_eq!(scores(1, weights, frontier), scores(2, weights, frontier));
+        }
     }
 }
 

@@ -17,7 +17,6 @@ use crate::train::{
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The name of these trainings in records.
 const STAGE: &str = "propagation";
@@ -208,13 +207,13 @@ impl Trainable for Lessons<'_> {
         let numbers = &self.order[first..(first + size).min(self.order.len())];
         let networks = &self.propagator.networks;
         let batch = self.examples.batch(device, numbers)?;
-        let reach = Arc::new(networks.reach(&edge_index, &batch.asks)?);
+        let area = networks.area(&edge_index, &batch.asks)?;
         let seed = self.task.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place.step);
         // One after the other, so that only one network's states are in memory.
         for (number, network) in networks.iter().enumerate() {
             let seed = seed.wrapping_add((number as u64) << 40);
             let mut tape = Tape::training(&networks.parameters, seed);
-            let scores = network.scores(&mut tape, &batch.links, &mut reach.clone())?;
+            let scores = network.scores(&mut tape, &batch.links, &mut area.rows()?)?;
             let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
             sums.add_later(Sums::LOSS, tape.value(loss));
             tape.backward(loss, gradients)?;

@@ -56,10 +56,15 @@ impl ByPropagator {
         Self { propagator, graph: Arc::clone(graph), rules: PathRuleIndex::new(rules), last }
     }
 
-    /// Whether there is a path to each entity, if that follows from the graph alone.
-    fn reached(&self, subject: EntityId) -> Option<Vec<bool>> {
-        let layers = self.propagator.reaches()?;
+    /// Whether there is a path to each entity, if that follows from the graph alone or from what a frontier touches.
+    fn reached(&self, query: Query) -> Result<Option<Vec<bool>>, ReasonerError> {
+        let subject = query.subject;
         let mut reached = vec![false; self.graph.entities()];
+        if let Some(touched) = self.propagator.touched(query)? {
+            touched.iter().for_each(|entity| reached[entity.index()] = true);
+            return Ok(Some(reached));
+        }
+        let Some(layers) = self.propagator.reaches() else { return Ok(None) };
         reached[subject.index()] = true;
         let (mut all, mut from) = (vec![subject], 0);
         for _ in 0..layers {
@@ -75,7 +80,7 @@ impl ByPropagator {
         }
         // A path from the subject to itself has to come back.
         reached[subject.index()] = false;
-        Some(reached)
+        Ok(Some(reached))
     }
 
     /// Whether each of the `candidates` has a path.
@@ -84,7 +89,7 @@ impl ByPropagator {
         query: Query,
         candidates: &[&Candidate],
     ) -> Result<Vec<bool>, ReasonerError> {
-        let reached = self.reached(query.subject);
+        let reached = self.reached(query)?;
         let has_path = |candidate: &&Candidate| match &reached {
             Some(reached) if candidate.entity != query.subject => Ok(reached[candidate.entity.index()]),
             _ => Ok(!self.ways(query, candidate, 1)?.is_empty()),
@@ -309,7 +314,7 @@ impl Explains for ByPropagator {
 mod tests {
     use super::*;
     use crate::graph::{RelationId, Triple};
-    use crate::propagate::{PropagateSettings, Propagator};
+    use crate::propagate::{FrontierBound, PropagateSettings, Propagator};
     use crate::tensor::Device;
 
     #[test]
@@ -319,7 +324,7 @@ mod tests {
         let facts: Vec<Triple> = facts.iter().map(|&(h, r, t)| Triple::new(h, r, t)).collect();
         let graph = Arc::new(Graph::new(9, 2, &facts));
         let device = Device::cpu(1).unwrap();
-        for frontier in [0, 2] {
+        for frontier in [FrontierBound::All, FrontierBound::Most(2), FrontierBound::Most(9)] {
             let small = PropagateSettings { layers: 3, width: 8, frontier, ..PropagateSettings::default() };
             let propagator = Propagator::new(&small, &graph, &device, 1).unwrap();
             let reasoner = ByPropagator::new(Arc::new(propagator), &graph, &[]);
@@ -334,7 +339,7 @@ mod tests {
                 let supported = reasoner.are_supported(&found, 9).unwrap();
                 for (candidate, supported) in found.candidates.iter().zip(supported) {
                     let slow = !reasoner.reasons(query, candidate, 1).unwrap().is_empty();
-                    assert_eq!(supported, slow, "{subject} to {:?}, frontier {frontier}", candidate.entity);
+                    assert_eq!(supported, slow, "{subject} to {:?}, {frontier:?}", candidate.entity);
                 }
             }
         }

@@ -16,11 +16,11 @@ mod start;
 use super::UniversalError;
 use super::relations::RelationGraph;
 use super::settings::UniversalSettings;
+use crate::propagate::{Area, FrontierBound, LayerInputs, Rows};
 use crate::tensor::{
-    Activation, Device, EdgeIndex, Indices, Initial, Messages, ParameterId, Parameters, Reach, ReachQuery,
-    SparseMatrix, Tape, Tensor, UpdateWeights, Var,
+    Activation, Device, EdgeIndex, Indices, Initial, Messages, ParameterId, Parameters, ReachQuery,
+    ScoredRows, SparseMatrix, Tape, Tensor, UpdateWeights, Var,
 };
-use std::sync::Arc;
 
 /// Kinds of edges between links.
 pub(super) const KINDS: usize = 10;
@@ -196,12 +196,14 @@ impl Network {
         self.entity_layers.len()
     }
 
-    /// The rows of queries over `edge_index`.
-    pub(super) fn reach(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach, UniversalError> {
-        Ok(match self.whole {
-            true => Reach::whole(edge_index, asks, self.depth())?,
-            false => Reach::new(edge_index, asks, self.depth())?,
-        })
+    /// The area that queries over `edge_index` are answered over.
+    pub(super) fn area(
+        &self,
+        edge_index: &EdgeIndex,
+        asks: &[ReachQuery],
+        frontier: FrontierBound,
+    ) -> Result<Area, UniversalError> {
+        Ok(Area::new(edge_index, asks, (self.depth(), self.whole, frontier))?)
     }
 
     /// The state of all links before the first layer: the start vector at the asked link of each block, zero
@@ -338,30 +340,37 @@ impl Network {
         number: usize,
         (state, start): (Var, Var),
         links: Var,
-        reach: &Arc<Reach>,
+        rows: &mut Rows,
     ) -> Result<Var, UniversalError> {
         let layer = &self.entity_layers[number - 1];
         let [own, mixed, bias, scale, shift] =
             [layer.own, layer.mixed, layer.bias, layer.scale, layer.shift].map(|id| tape.parameter(id));
-        let weights = UpdateWeights { own, mixed, bias, scale, shift };
+        let update = UpdateWeights { own, mixed, bias, scale, shift };
         let messages = Messages { passed: state, weights: links, start };
-        Ok(tape.propagate_layer(state, messages, weights, (reach, number), 0.0)?)
+        let inputs = LayerInputs { number, messages, update, dropout: 0.0 };
+        rows.layer(tape, inputs, |tape, states, rows| self.row_scores(tape, states, rows))
     }
 
-    /// The score of every entity from the last states, `[queries, entities]`. Scores have no common offset: a softmax
-    /// or a ranking does not see one.
-    fn score(
+    /// The score of every row from its state, followed by one for the entities without a row of each query. Scores have
+    /// no common offset: a softmax or a ranking does not see one.
+    fn row_scores(
         &self,
         tape: &mut Tape,
         (state, start): (Var, Var),
-        reach: &Arc<Reach>,
+        rows: &ScoredRows,
     ) -> Result<Var, UniversalError> {
         let [of_state, of_query, bias, to_score] =
             [self.of_state, self.of_query, self.hidden_bias, self.to_score].map(|id| tape.parameter(id));
         let hidden = tape.linear(&[state], of_state, None, Activation::Identity, 0.0)?; // [rows, hidden]
         let asked = tape.linear(&[start], of_query, Some(bias), Activation::Identity, 0.0)?; // [queries, hidden]
-        let scores = tape.mlp_score(hidden, asked, to_score, reach)?; // [rows + queries]
-        Ok(tape.scatter_nodes(scores, reach)?)
+        Ok(tape.mlp_score(hidden, asked, to_score, rows)?) // [rows + queries]
+    }
+
+    /// The score of every entity from the last states, `[queries, entities]`.
+    fn score(&self, tape: &mut Tape, states: (Var, Var), rows: &Rows) -> Result<Var, UniversalError> {
+        let scored = rows.scored()?;
+        let scores = self.row_scores(tape, states, &scored)?;
+        Ok(tape.scatter_nodes(scores, &scored)?)
     }
 
     /// The scores of all entities for queries by `links`, on a tape that may train: `[queries, entities]`.
@@ -370,7 +379,7 @@ impl Network {
         tape: &mut Tape,
         relations: &Relations,
         links: &[u32],
-        reach: &Arc<Reach>,
+        rows: &mut Rows,
     ) -> Result<Var, UniversalError> {
         let asked = AskedLinks::new(links);
         let places = asked.places.as_ref().map(|places| Indices::new(tape.device(), places)).transpose()?;
@@ -380,9 +389,9 @@ impl Network {
         let mut state = start;
         for (index, layer) in self.entity_layers.iter().enumerate() {
             let weights = self.link_weights(tape, layer, states, places.as_ref())?;
-            state = self.entity_layer(tape, index + 1, (state, start), weights, reach)?;
+            state = self.entity_layer(tape, index + 1, (state, start), weights, rows)?;
         }
-        self.score(tape, (state, start), reach)
+        self.score(tape, (state, start), rows)
     }
 
     /// The same without gradients, from the vectors that [`Network::links`] gives for the distinct links; a layer's
@@ -391,9 +400,10 @@ impl Network {
         &self,
         parameters: &Parameters,
         (all, asked): (Tensor, &AskedLinks),
-        reach: &Arc<Reach>,
+        area: &Area,
         exact: bool,
-    ) -> Result<Tensor, UniversalError> {
+    ) -> Result<(Tensor, Rows), UniversalError> {
+        let mut rows = area.rows()?;
         let new_tape = || Tape::inference(parameters).exact(exact);
         let device = parameters.device();
         let places = asked.places.as_ref().map(|places| Indices::new(device, places)).transpose()?;
@@ -411,13 +421,13 @@ impl Network {
             let states = LinkStates { all: all?, asked: asked?, asked_by_row: asked_by_row? };
             let weights = self.link_weights(&mut tape, layer, states, places.as_ref())?;
             let vars = (tape.constant(state)?, tape.constant(start.clone())?);
-            let next = self.entity_layer(&mut tape, index + 1, vars, weights, reach)?;
+            let next = self.entity_layer(&mut tape, index + 1, vars, weights, &mut rows)?;
             state = tape.value(next);
         }
         let mut tape = new_tape();
         let vars = (tape.constant(state)?, tape.constant(start)?);
-        let scores = self.score(&mut tape, vars, reach)?;
-        Ok(tape.value(scores))
+        let scores = self.score(&mut tape, vars, &rows)?;
+        Ok((tape.value(scores), rows))
     }
 
     /// The width of states.

@@ -6,7 +6,9 @@ use super::relations::{RelationGraph, kind_of};
 use super::weights::Universal;
 use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{Edge, EntityId, Graph, Link, Query};
-use crate::propagate::{MessageEdge, MessagePath, PathNetwork, add_edges, best_paths};
+use crate::propagate::{
+    FrontierBound, MessageEdge, MessagePath, PathNetwork, Rows, add_edges, best_paths, picking,
+};
 use crate::settings::expect;
 use crate::tensor::{Device, Download, EdgeIndex, Gradients, ReachQuery, Tape, Tensor};
 use std::collections::BTreeMap;
@@ -32,6 +34,7 @@ pub struct UniversalReasoner {
     universal: Arc<Universal>,
     edge_index: EdgeIndex,
     relations: Relations,
+    frontier: FrontierBound,
     /// Vectors of links by the links that were asked for, most recently used last: they do not depend on subjects.
     remembered: Mutex<Vec<(Vec<u32>, Tensor)>>,
 }
@@ -50,7 +53,14 @@ impl UniversalReasoner {
 
     /// `universal` over a graph that is on its device already.
     pub(super) fn of(universal: Arc<Universal>, edge_index: EdgeIndex, relations: Relations) -> Self {
-        UniversalReasoner { universal, edge_index, relations, remembered: Mutex::new(Vec::new()) }
+        let (frontier, remembered) = (FrontierBound::All, Mutex::new(Vec::new()));
+        UniversalReasoner { universal, edge_index, relations, frontier, remembered }
+    }
+
+    /// The same with a frontier. With a number, entities out of reach have no states.
+    #[must_use]
+    pub fn with_frontier(self, frontier: FrontierBound) -> Self {
+        UniversalReasoner { frontier, ..self }
     }
 
     /// The weights.
@@ -75,7 +85,7 @@ impl UniversalReasoner {
         let mut before: Option<(Download, &mut [f32])> = None;
         for queries in self.batches(queries) {
             let place = places.split_off_mut(..queries.len() * entities).expect("a place for every score");
-            let next = self.batch_scores(queries)?.download()?;
+            let next = self.batch_scores(queries)?.0.download()?;
             if let Some((scores, place)) = before.replace((next, place)) {
                 scores.read_into(place)?;
             }
@@ -113,8 +123,9 @@ impl UniversalReasoner {
         let Universal { network, parameters, .. } = &*self.universal;
         let asked = AskedLinks::new(&[kind_of(query.link)]);
         let states = self.link_states(&asked.distinct)?;
-        let reach = network.reach(edge_index, &[ReachQuery { start: query.subject.0, without: None }])?;
-        let scores = network.answers(parameters, (states, &asked), &Arc::new(reach), true)?;
+        let asks = [ReachQuery { start: query.subject.0, without: None }];
+        let area = network.area(edge_index, &asks, self.frontier)?;
+        let (scores, _) = network.answers(parameters, (states, &asked), &area, true)?;
         Ok(scores.to_vec()?)
     }
 
@@ -122,32 +133,36 @@ impl UniversalReasoner {
     fn traced(&self, query: Query, answer: EntityId) -> Result<Vec<Vec<MessageEdge>>, UniversalError> {
         let Universal { network, parameters, .. } = &*self.universal;
         let asks = [ReachQuery { start: query.subject.0, without: None }];
-        let mut reach = network.reach(&self.edge_index, &asks)?;
-        let trace = reach.trace();
-        let reach = Arc::new(reach);
-        let mut share = vec![0.0; self.edge_index.nodes()];
-        share[answer.index()] = 1.0;
-        let share = Tensor::new(parameters.device(), &share, 1, share.len())?;
+        let (mut rows, trace) = network.area(&self.edge_index, &asks, self.frontier)?.traced()?;
+        let share = picking(parameters.device(), self.edge_index.nodes(), answer.index(), 1.0)?;
         let mut tape = Tape::training(parameters, 0);
-        let scores = network.scores(&mut tape, &self.relations, &[kind_of(query.link)], &reach)?;
+        let scores = network.scores(&mut tape, &self.relations, &[kind_of(query.link)], &mut rows)?;
         let score = tape.weighted_sum(scores, &share)?;
         tape.backward(score, &mut Gradients::new(parameters))?;
         let mut layers = Vec::new();
-        add_edges(&mut layers, &reach, &trace.by_layer()?);
+        add_edges(&mut layers, &rows, &trace.by_layer()?);
         Ok(layers)
     }
 
-    fn batch_scores(&self, queries: &[Query]) -> Result<Tensor, UniversalError> {
+    /// How many messages a query sends and how many rows it updates in all layers; `None` if nothing is bounded.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn work(&self, query: Query) -> Result<Option<[usize; 2]>, UniversalError> {
+        Ok(self.batch_scores(&[query])?.1.work())
+    }
+
+    fn batch_scores(&self, queries: &[Query]) -> Result<(Tensor, Rows), UniversalError> {
         let Universal { network, parameters, .. } = &*self.universal;
         let links: Vec<u32> = queries.iter().map(|query| kind_of(query.link)).collect();
         let asked = AskedLinks::new(&links);
         let states = self.link_states(&asked.distinct)?;
         let asks: Vec<ReachQuery> =
             queries.iter().map(|query| ReachQuery { start: query.subject.0, without: None }).collect();
-        let reach = Arc::new(network.reach(&self.edge_index, &asks)?);
+        let area = network.area(&self.edge_index, &asks, self.frontier)?;
         let width = network.width();
         let exact = CUDA_BATCH * self.edge_index.nodes() * 12 * width * width <= EXACT;
-        network.answers(parameters, (states, &asked), &reach, exact)
+        network.answers(parameters, (states, &asked), &area, exact)
     }
 
     /// The vectors of all links given each of the `asked` ones, computed once as long as they are remembered.
@@ -210,12 +225,22 @@ pub(super) fn edge_index(
 
 impl PathNetwork for UniversalReasoner {
     fn reaches(&self) -> Option<usize> {
-        Some(self.universal.network.depth())
+        (self.frontier == FrontierBound::All).then(|| self.universal.network.depth())
+    }
+
+    fn touched(&self, query: Query) -> Result<Option<Vec<EntityId>>, ReasonerError> {
+        if self.frontier == FrontierBound::All {
+            return Ok(None);
+        }
+        let (_, rows) = self.batch_scores(&[query])?;
+        let mut touched = rows.touched().unwrap_or_default().to_vec();
+        touched.sort_unstable();
+        Ok(Some(touched.into_iter().map(EntityId).collect()))
     }
 
     fn paths(&self, query: Query, answer: EntityId, count: usize) -> Result<Vec<MessagePath>, ReasonerError> {
         let layers = self.traced(query, answer)?;
-        Ok(best_paths(&layers, self.edge_index.nodes(), (query.subject, answer), count))
+        Ok(best_paths(&layers, (query.subject, answer), count))
     }
 
     fn score_without(

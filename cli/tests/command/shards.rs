@@ -30,6 +30,16 @@ fn merge(tool: &Tool, parts: &[String], more: &[&str]) -> String {
     tool.done(&[&["merge"], &parts[..], more].concat())
 }
 
+/// The figures of an evaluation, without how long it took.
+fn without_seconds(text: &str) -> String {
+    let mut figures: Value = serde_json::from_str(text).unwrap();
+    assert!(figures.as_object_mut().unwrap().remove("seconds").is_some());
+    for baseline in figures["baseline"].as_object_mut().unwrap().values_mut() {
+        assert!(baseline.as_object_mut().unwrap().remove("seconds").is_some());
+    }
+    figures.to_string()
+}
+
 fn same(tool: &Tool, one: &str, other: &str) -> bool {
     std::fs::read(tool.path(one)).unwrap() == std::fs::read(tool.path(other)).unwrap()
 }
@@ -86,14 +96,6 @@ fn a_run_is_asked_in_parts() {
     assert_eq!(std::fs::read_to_string(tool.path("answers.jsonl")).unwrap(), whole);
 
     let verb = ["evaluate", "run", "--direction", "both"];
-    let without_seconds = |text: &str| {
-        let mut figures: Value = serde_json::from_str(text).unwrap();
-        assert!(figures.as_object_mut().unwrap().remove("seconds").is_some());
-        for baseline in figures["baseline"].as_object_mut().unwrap().values_mut() {
-            assert!(baseline.as_object_mut().unwrap().remove("seconds").is_some());
-        }
-        figures.to_string()
-    };
     let whole = tool.done(&[&verb[..], &["--json", "--quiet"]].concat());
     let ranks = parts(&tool, &verb, "ranks", 3);
     let merged = merge(&tool, &ranks, &["--json"]);
@@ -126,6 +128,25 @@ fn a_run_is_asked_in_parts() {
     assert!(!tool.path("less.tsv").exists() && !tool.path("mixed.tsv").exists());
     let refused = tool.refused(&["predict", "run", "--file", "-", "--shard", "1/2", "--out", "a.shard"]);
     assert!(refused.contains("expected a file that every part can read"), "{refused}");
+}
+
+#[test]
+fn queries_with_a_bounded_frontier_are_asked_in_parts() {
+    let tool = Tool::new();
+    let few = ["layers=3", "width=8", "hidden=8", "epochs=1", "epoch_queries=64", "frontier=20"];
+    let few: Vec<String> = few.iter().map(|setting| format!("propagate.{setting}")).collect();
+    let run = ["run", "--out", "run", "--quiet", "--device", "cpu", "--set", "system=propagator"];
+    let set = few.iter().flat_map(|setting| ["--set", setting]);
+    tool.done(&run.into_iter().chain(set).collect::<Vec<_>>());
+    tool.write("queries.tsv", "Ilse_Hagenthal\tcousin_of\nIlse_Hagenthal\t~parent_of\n");
+    let verb = ["predict", "run", "--file", "queries.tsv", "--top", "3"];
+    let whole = tool.done(&[&verb[..], &["--quiet"]].concat());
+    merge(&tool, &parts(&tool, &verb, "answers", 2), &["--out", "answers.jsonl"]);
+    assert_eq!(std::fs::read_to_string(tool.path("answers.jsonl")).unwrap(), whole);
+    let verb = ["evaluate", "run", "--direction", "both"];
+    let whole = tool.done(&[&verb[..], &["--json", "--quiet"]].concat());
+    let merged = merge(&tool, &parts(&tool, &verb, "ranks", 3), &["--json"]);
+    assert_eq!(without_seconds(&merged), without_seconds(&whole));
 }
 
 #[test]

@@ -9,11 +9,12 @@
 //! item; a hub has many, and their results are combined in order. For sums that belong to a kind, all pieces are
 //! sorted by kind and divided into chunks.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::device::Device;
 use super::error::{Result, TensorError};
 use super::memory::Buffer;
+use super::reach::NONE;
 
 /// The maximum number of edges of an item, and of pieces of a chunk.
 pub(crate) const CHUNK: usize = 256;
@@ -87,6 +88,8 @@ pub(crate) struct Edges {
     pub(crate) mean_log: f32,
     /// What [`Edges::shares`] gives, once it was asked for.
     shares: OnceLock<Buffer<f32>>,
+    /// Tables of all nodes without an entry, for queries with a bounded frontier.
+    places: Mutex<Vec<Vec<u32>>>,
 }
 
 impl EdgeIndex {
@@ -146,6 +149,7 @@ impl EdgeIndex {
             kind_chunks: list(by_kind.kind_chunks)?,
             mean_log,
             shares: OnceLock::new(),
+            places: Mutex::default(),
         };
         Ok(EdgeIndex(Arc::new(edges), None))
     }
@@ -246,6 +250,17 @@ impl Edges {
             let _ = self.shares.set(shares);
         }
         Ok(self.shares.get().expect("the shares are set"))
+    }
+
+    /// A table with `NONE` for every node. It is to be given back as it was taken.
+    pub(crate) fn spare_places(&self) -> Vec<u32> {
+        let spare = self.places.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| vec![NONE; self.nodes])
+    }
+
+    /// Takes a table back whose entries are all `NONE` again.
+    pub(crate) fn give_places(&self, places: Vec<u32>) {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(places);
     }
 
     /// How many chunks the pieces of all kinds are cut into.

@@ -62,6 +62,12 @@ impl<'a> Tape<'a> {
         Self::new(parameters, false, 0)
     }
 
+    /// A tape over the same parameters and of the same precision that only computes.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Tape { precision: self.precision, ..Self::inference(self.parameters) }
+    }
+
     fn new(parameters: &'a Parameters, training: bool, seed: u64) -> Self {
         let parameter_vars = vec![None; parameters.entries.len()];
         let (nodes, records, statistics) = (Vec::new(), Vec::new(), Vec::new());

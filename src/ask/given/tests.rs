@@ -168,7 +168,7 @@ fn verdicts_are_fitted_with_the_false_facts_of_the_data() {
         rows.iter().map(|row| (row.plausibility, row.is_true)).collect()
     };
     let by_data = fitted(&with, None);
-    assert_eq!(by_data, fitted(&without, Some(file)));
+    assert_eq!(by_data, fitted(&with, Some(file)), "the file has the same facts");
     let by_drawn = fitted(&without, None);
     assert_ne!(by_data, by_drawn);
     // Beside false facts that are easy to tell, true ones are easy, too.

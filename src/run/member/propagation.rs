@@ -5,7 +5,9 @@ use super::{Cost, Epochs, Member};
 use crate::config::{Config, System};
 use crate::cost::{GraphSize, Resources, propagated, propagating};
 use crate::graph::{Array, Known};
-use crate::propagate::{self, InitialWeights, PropagateTask, Propagator, TrainedPropagator, WarmPropagator};
+use crate::propagate::{
+    self, FrontierBound, InitialWeights, PropagateTask, Propagator, TrainedPropagator, WarmPropagator,
+};
 use crate::reason::{ByPropagator, Explains};
 use crate::run::directory::PROPAGATOR;
 use crate::run::material::{Learnable, Material};
@@ -58,8 +60,8 @@ impl Member for Propagation {
         if networks > 1 {
             let _ = write!(text, " the mean of {networks} networks,");
         }
-        if frontier > 0 {
-            let _ = write!(text, " at most {frontier} entities send messages per layer,");
+        if let FrontierBound::Most(most) = frontier {
+            let _ = write!(text, " at most {most} entities send messages per layer,");
         }
         Some(text + " about")
     }

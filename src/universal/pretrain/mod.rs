@@ -21,6 +21,7 @@ use super::UniversalError;
 use super::weights::{StoredPrecision, Universal};
 use crate::eval::Figures;
 use crate::progress::Progress;
+use crate::propagate::FrontierBound;
 use crate::tensor::{Adam, AdamOptions, Device, Gradients, Tape, Tensor};
 use checkpoint::State;
 use corpus::{Exam, Lesson, thinning};
@@ -204,9 +205,10 @@ impl<'a> Training<'a> {
             let hide_pairs = (random.next_u64() as f64 / u64::MAX as f64) < settings.hide_pairs;
             let batch = lesson.batch(self.state.graphs[graph].steps, seed, hide_pairs)?;
             let universal = Arc::get_mut(&mut self.universal).expect(NOT_SHARED);
-            let reach = Arc::new(universal.network.reach(&edge_index, &batch.asks)?);
+            let area = universal.network.area(&edge_index, &batch.asks, FrontierBound::All)?;
             let mut tape = Tape::training(&universal.parameters, self.state.steps);
-            let scores = universal.network.scores(&mut tape, &lesson.relations, &batch.links, &reach)?;
+            let scores =
+                universal.network.scores(&mut tape, &lesson.relations, &batch.links, &mut area.rows()?)?;
             let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
             losses.push(tape.value(loss));
             tape.backward(loss, gradients)?;

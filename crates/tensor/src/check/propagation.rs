@@ -82,7 +82,7 @@ pub(super) const PROPAGATION: &[Case] = &[
         build: |tape, x, n| {
             let reach = crossing(tape.device(), n)?;
             let weights = UpdateWeights { own: x[2], mixed: x[3], bias: x[4], scale: x[5], shift: x[6] };
-            tape.update(x[0], x[1], weights, (&reach, 2), 0.3)
+            tape.update(x[0], x[1], weights, &reach.updated_rows(2), 0.3)
         },
     },
     Case {
@@ -94,7 +94,7 @@ pub(super) const PROPAGATION: &[Case] = &[
         build: |tape, x, n| {
             let reach = crossing(tape.device(), n)?;
             let weights = UpdateWeights { own: x[2], mixed: x[3], bias: x[4], scale: x[5], shift: x[6] };
-            tape.update(x[0], x[1], weights, (&reach, 2), 0.0)
+            tape.update(x[0], x[1], weights, &reach.updated_rows(2), 0.0)
         },
     },
     Case {
@@ -107,7 +107,7 @@ pub(super) const PROPAGATION: &[Case] = &[
             let reach = crossing(tape.device(), n)?;
             let shift = apart(tape, x[6], 8.0)?;
             let weights = UpdateWeights { own: x[2], mixed: x[3], bias: x[4], scale: x[5], shift };
-            tape.update(x[0], x[1], weights, (&reach, 2), 0.3)
+            tape.update(x[0], x[1], weights, &reach.updated_rows(2), 0.3)
         },
     },
     Case {
@@ -120,7 +120,7 @@ pub(super) const PROPAGATION: &[Case] = &[
             let reach = crossing(tape.device(), n)?;
             let shift = apart(tape, x[6], 8.0)?;
             let weights = UpdateWeights { own: x[2], mixed: x[3], bias: x[4], scale: x[5], shift };
-            tape.update(x[0], x[1], weights, (&reach, 2), 0.3)
+            tape.update(x[0], x[1], weights, &reach.updated_rows(2), 0.3)
         },
     },
     Case {
@@ -133,8 +133,8 @@ pub(super) const PROPAGATION: &[Case] = &[
             let reach = crossing(tape.device(), n)?;
             // Rows that all pass the same columns would leave no derivative of what is asked: a softmax does not see it.
             let (hidden, asked) = (apart(tape, x[0], 4.0)?, apart(tape, x[1], 2.0)?);
-            let scores = tape.mlp_score(hidden, asked, x[2], &reach)?;
-            let all = tape.scatter_nodes(scores, &reach)?;
+            let scores = tape.mlp_score(hidden, asked, x[2], &reach.scored_rows())?;
+            let all = tape.scatter_nodes(scores, &reach.scored_rows())?;
             let [rows, columns] = tape.shape(all);
             let targets = indices(tape.device(), rows, columns)?;
             let right = targets.to_vec()?;

@@ -4,14 +4,12 @@
 //! computed separately, so they need not be concatenated. The rows are followed by one score per query for all nodes
 //! that were not reached, whose state is zero.
 
-use std::sync::Arc;
-
 use crate::cpu::simd;
 use crate::cuda::launch::{BLOCK, arguments};
 use crate::device::{Backend, Device};
 use crate::error::{Result, expect_shape};
 use crate::memory::Buffer;
-use crate::reach::Reach;
+use crate::reach::ScoredRows;
 use crate::tape::{Flow, Operation, Tape, Var};
 use crate::value::Tensor;
 
@@ -23,7 +21,7 @@ struct Judge {
     asked: Var,
     weights: Var,
     output: Var,
-    reach: Arc<Reach>,
+    scored: ScoredRows,
 }
 
 /// The gradients of the inputs; those of the weights as one row per run.
@@ -35,11 +33,10 @@ struct Derivatives {
 }
 
 impl Tape<'_> {
-    /// The score of every row of the last layer of `reach`, followed by one for the unreached nodes of each query: a
-    /// vector. `hidden` has the rows, `asked` the queries, and `weights` is one row of the same width.
-    pub fn mlp_score(&mut self, hidden: Var, asked: Var, weights: Var, reach: &Arc<Reach>) -> Result<Var> {
+    /// The score of every row, followed by one for the unreached nodes of each query: a vector. `hidden` has the rows, `asked` the queries, and `weights` is one row of the same width.
+    pub fn mlp_score(&mut self, hidden: Var, asked: Var, weights: Var, scored: &ScoredRows) -> Result<Var> {
         const NAME: &str = "mlp_score";
-        let (rows, count) = (reach.rows(reach.layers()), reach.queries());
+        let (rows, count) = (scored.rows(), scored.queries);
         let [found, width] = self.input(NAME, hidden)?.shape();
         expect_shape(found == rows, NAME, "hidden layer and rows reached", &[found, width], &[rows])?;
         expect_shape(width <= WIDEST, NAME, "width and the widest", &[width], &[WIDEST])?;
@@ -49,7 +46,7 @@ impl Tape<'_> {
         expect_shape(shape == [1, width], NAME, "weights and hidden layer", &shape, &[1, width])?;
         let mut out = self.device().allocate::<f32>(rows + count)?;
         let [values, queries, factors] = [hidden, asked, weights].map(|input| self.at(input).buffer());
-        let owners = reach.row_queries.buffer();
+        let owners = scored.row_queries.buffer();
         match self.device().backend() {
             Backend::Cpu(cpu) => {
                 let (values, queries, factors, owners) =
@@ -79,9 +76,14 @@ impl Tape<'_> {
             }
         }
         let output = Tensor::of(out, rows + count, 1);
-        let reach = reach.clone();
         let inputs = [hidden, asked, weights];
-        Ok(self.record(output, &inputs, |output| Judge { hidden, asked, weights, output, reach }))
+        Ok(self.record(output, &inputs, |output| Judge {
+            hidden,
+            asked,
+            weights,
+            output,
+            scored: scored.clone(),
+        }))
     }
 }
 
@@ -92,8 +94,8 @@ impl Judge {
         values: &[Tensor; 3],
         gradient: &Buffer<f32>,
     ) -> Result<Derivatives> {
-        let (rows, width, count) = (values[0].rows(), values[0].columns(), self.reach.queries());
-        let (runs, starts) = (self.reach.runs.len() - 1, &self.reach.runs);
+        let (rows, width, count) = (values[0].rows(), values[0].columns(), self.scored.queries);
+        let (runs, starts) = (self.scored.runs.len() - 1, &self.scored.runs);
         let mut derivatives = Derivatives {
             hidden: device.allocate(rows * width)?,
             asked: device.allocate(count * width)?,
@@ -102,7 +104,7 @@ impl Judge {
         };
         let mut parts = device.allocate::<f32>(runs * width)?;
         let [hidden, asked, weights] = values.each_ref().map(Tensor::buffer);
-        let owners = self.reach.row_queries.buffer();
+        let owners = self.scored.row_queries.buffer();
         match device.backend() {
             Backend::Cpu(cpu) => {
                 let (hidden, asked, weights, owners) =

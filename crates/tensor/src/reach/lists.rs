@@ -105,17 +105,14 @@ impl Lists {
         lists
     }
 
-    /// Copies the lists to the device; with `keep`, the order of the rows also stays on the host.
-    pub(super) fn finish(self, edge_index: &EdgeIndex, asks: &[ReachQuery], keep: bool) -> Result<Reach> {
+    /// Copies the lists to the device; of a single query, the order of the rows also stays on the host.
+    pub(super) fn finish(self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach> {
         let device = &edge_index.0.device;
         let list = Indices::of_own;
         let [row_nodes, row_queries, row_edges, row_pieces, row_degrees] = self.rows;
         let [item_rows, item_ids, item_slots] = self.items;
         let [big_rows, big_slots, slot_items] = self.bigs;
-        let [order, order_queries] = match keep {
-            true => [row_nodes.to_vec(), row_queries.to_vec()],
-            false => [Vec::new(), Vec::new()],
-        };
+        let order = if asks.len() == 1 { row_nodes.to_vec() } else { Vec::new() };
         let gone = |of: fn(Without) -> Option<u32>| -> Result<Indices> {
             let values: Vec<u32> = asks.iter().map(|ask| ask.without.and_then(of).unwrap_or(NONE)).collect();
             Indices::new(device, &values)
@@ -127,8 +124,6 @@ impl Lists {
             places: list(self.places)?,
             row_nodes: list(row_nodes)?,
             order,
-            order_queries,
-            searches: Vec::new(),
             row_queries: list(row_queries)?,
             row_edges: list(row_edges)?,
             row_pieces: list(row_pieces)?,

@@ -8,8 +8,10 @@
 //! An edge may be removed for one query alone ([`ReachQuery::without`]). Everything is computed on the host, one
 //! query per task on all threads, and copied to the device asynchronously.
 
+mod frontier;
 mod kernels;
 mod lists;
+mod rows;
 mod search;
 
 use std::sync::{Arc, Mutex};
@@ -17,10 +19,12 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::edge_index::{EdgeIndex, Edges, Hidden};
-use super::error::{Result, TensorError, expect_shape};
+use super::error::{Result, TensorError};
 use super::memory::Buffer;
 use super::value::{Indices, Tensor};
+pub use frontier::{Frontier, FrontierStep};
 use lists::Lists;
+pub use rows::{ScoredRows, UpdatedRows};
 use search::{Reached, Search};
 
 /// No row, no node, no slot.
@@ -82,6 +86,15 @@ impl<'a> Missing<'a> {
     }
 }
 
+/// An incoming message: the row that sends it, its kind, and where among the edges of the receiving node the edge is, or
+/// with a bounded frontier where among the messages that the row receives.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) row: u32,
+    pub(crate) kind: u32,
+    pub(crate) at: u32,
+}
+
 /// How much of the lists belongs to the rows of a layer and of all earlier ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
@@ -129,11 +142,8 @@ pub struct Reach {
     /// The row of every (query, node); `NONE` for a node that is not reached.
     pub(crate) places: Indices,
     pub(crate) row_nodes: Indices,
-    /// The node and the query of each row, on the host.
+    /// The node of each row, on the host; only for a single query.
     order: Vec<u32>,
-    order_queries: Vec<u32>,
-    /// The search state of each query, if layers are added one by one.
-    searches: Vec<Search>,
     pub(crate) row_queries: Indices,
     /// The first of the row's edges among the edges of all rows, and the same for pieces.
     pub(crate) row_edges: Indices,
@@ -196,11 +206,11 @@ impl Reach {
         let searches = asks.par_iter().map(|ask| {
             let mut search = Search::new(edges, ask);
             let missing = Missing::new(edge_index, ask);
-            (1..=layers).for_each(|step| search.go_on(edges, missing, step, None));
+            (1..=layers).for_each(|step| search.go_on(edges, missing, step));
             search.reached()
         });
         let reached: Vec<Reached> = searches.collect();
-        Reach::of(edge_index, asks, &reached, layers, false)
+        Reach::of(edge_index, asks, &reached, layers)
     }
 
     /// As [`Reach::new`], but from the first layer on every node has a row for every query, reached or not.
@@ -211,61 +221,17 @@ impl Reach {
         expect_starts(edge_index, asks)?;
         let searches = asks.par_iter().map(|ask| Search::whole(&edge_index.0, ask, layers).reached());
         let reached: Vec<Reached> = searches.collect();
-        Reach::of(edge_index, asks, &reached, layers, false)
+        Reach::of(edge_index, asks, &reached, layers)
     }
 
-    /// Only the starts, to be extended layer by layer: see [`Reach::grown`].
-    ///
-    /// # Errors
-    /// As [`Reach::new`].
-    pub fn start(edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Reach> {
-        expect_starts(edge_index, asks)?;
-        let searches: Vec<Search> = asks.iter().map(|ask| Search::new(&edge_index.0, ask)).collect();
-        let mut reach = Reach::of(edge_index, asks, &reached(&searches), 0, true)?;
-        reach.searches = searches;
-        Ok(reach)
-    }
-
-    /// The same with one more layer, reached only from the rows marked in `passing` (one flag per row). Rows keep
-    /// their numbers.
-    ///
-    /// # Errors
-    /// If the number of flags is not that of the rows, the reach was not created by [`Reach::start`], or the device
-    /// fails.
-    pub fn grown(&self, passing: &[bool]) -> Result<Reach> {
-        let (edges, layer) = (&*self.edge_index.0, self.layers() + 1);
-        let fits = passing.len() == self.rows(layer - 1) && self.searches.len() == self.queries();
-        expect_shape(fits, "grown", "flags and rows", &[passing.len()], &[self.rows(layer - 1)])?;
-        let mut from: Vec<Vec<u32>> = vec![Vec::new(); self.queries()];
-        for ((&node, &query), _) in
-            self.order.iter().zip(&self.order_queries).zip(passing).filter(|(_, pass)| **pass)
-        {
-            from[query as usize].push(node);
-        }
-        let mut searches = self.searches.clone();
-        let all = searches.par_iter_mut().zip(&self.asks).zip(&from);
-        all.for_each(|((search, ask), from)| {
-            search.go_on(edges, Missing::new(&self.edge_index, ask), layer, Some(from))
-        });
-        let mut reach = Reach::of(&self.edge_index, &self.asks, &reached(&searches), layer, true)?;
-        (reach.searches, reach.trace) = (searches, self.trace.clone());
-        Ok(reach)
-    }
-
-    fn of(
-        edge_index: &EdgeIndex,
-        asks: &[ReachQuery],
-        reached: &[Reached],
-        layers: usize,
-        keep: bool,
-    ) -> Result<Reach> {
+    fn of(edge_index: &EdgeIndex, asks: &[ReachQuery], reached: &[Reached], layers: usize) -> Result<Reach> {
         let edges = &*edge_index.0;
         let total: usize = reached.iter().flat_map(|one| &one.steps).map(|step| step.edges).sum();
         if total.max(asks.len() * edges.nodes) >= NONE as usize {
             let why = format!("{} queries at once reach {total} edges; ask fewer at a time", asks.len());
             return Err(TensorError::Parameter { name: "reach".to_string(), why });
         }
-        Lists::new(edge_index, asks, reached, layers).finish(edge_index, asks, keep || asks.len() == 1)
+        Lists::new(edge_index, asks, reached, layers).finish(edge_index, asks)
     }
 
     /// Which nodes each query reaches, as `[queries, nodes]`.
@@ -274,11 +240,6 @@ impl Reach {
     /// If the device fails.
     pub fn reached(&self) -> Result<Vec<bool>> {
         Ok(self.places.to_vec()?.into_iter().map(|row| row != NONE).collect())
-    }
-
-    /// The query of every row, for a reach that grows layer by layer.
-    pub fn row_queries(&self) -> &[u32] {
-        &self.order_queries
     }
 
     /// Which edges carry no messages for a query.
@@ -328,10 +289,6 @@ impl Reach {
     }
 }
 
-fn reached(searches: &[Search]) -> Vec<Reached> {
-    searches.par_iter().map(Search::reached).collect()
-}
-
 /// An error unless every query starts at a node of the edge index.
 fn expect_starts(edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<()> {
     let rows = edge_index.nodes();
@@ -379,17 +336,5 @@ mod tests {
         assert_eq!((0..=2).map(|layer| whole.rows(layer)).collect::<Vec<_>>(), [3, 15, 15]);
         assert_eq!(list(&whole.row_nodes), [1, 1, 4, 0, 2, 3, 4, 0, 2, 3, 4, 0, 1, 2, 3]);
         assert_eq!(Reach::new(&edge_index, &[], 3).unwrap().rows(3), 0);
-        // Grown layer by layer from all rows, it is the same; from some rows, nodes that only the others lead to are
-        // not reached.
-        let mut grown = Reach::start(&edge_index, &asks).unwrap();
-        for _ in 0..2 {
-            grown = grown.grown(&vec![true; grown.rows(grown.layers())]).unwrap();
-        }
-        assert_eq!(list(&grown.row_nodes), list(&reach.row_nodes));
-        assert_eq!(grown.extents, reach.extents);
-        let few = Reach::start(&edge_index, &asks).unwrap().grown(&[true; 3]).unwrap();
-        let few = few.grown(&[true, true, true, true, false, true]).unwrap();
-        assert_eq!(list(&few.row_nodes), [1, 1, 4, 0, 2, 0], "node 3 is reached through node 2 alone");
-        assert!(few.grown(&[true]).is_err());
     }
 }

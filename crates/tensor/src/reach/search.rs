@@ -13,7 +13,6 @@ pub(super) struct Reached {
 const UNREACHED: u8 = u8::MAX;
 
 /// The search of one query: the step at which each node was reached.
-#[derive(Clone)]
 pub(super) struct Search {
     step_of: Vec<u8>,
     /// The nodes that were reached last.
@@ -45,20 +44,15 @@ impl Search {
         search
     }
 
-    /// Extends the search from `passing` (or from all nodes reached last) to the nodes reached at `step`.
-    pub(super) fn go_on(&mut self, edges: &Edges, missing: Missing, step: usize, passing: Option<&[u32]>) {
+    /// Extends the search from the nodes reached last to those reached at `step`.
+    pub(super) fn go_on(&mut self, edges: &Edges, missing: Missing, step: usize) {
         let outgoing =
             |nodes: &[u32]| nodes.iter().map(|&node| edges.edges_of(node as usize).len()).sum::<usize>();
         // If most nodes are reached, it is less work to check whether an unreached node has a reached neighbour.
-        self.frontier = match passing {
-            None if outgoing(&self.frontier) > edges.others.host.len() / 4 => {
-                self.look_back(edges, missing, step)
-            }
-            None => {
-                let frontier = std::mem::take(&mut self.frontier);
-                self.look_ahead(edges, missing, step, &frontier)
-            }
-            Some(passing) => self.look_ahead(edges, missing, step, passing),
+        let frontier = std::mem::take(&mut self.frontier);
+        self.frontier = match outgoing(&frontier) > edges.others.host.len() / 4 {
+            true => self.look_back(edges, missing, step),
+            false => self.look_ahead(edges, missing, step, &frontier),
         };
         let mut sum = Extent::default();
         self.frontier.iter().for_each(|&node| sum.add(Extent::of_node(edges, node as usize)));

@@ -49,7 +49,8 @@ impl Tape<'_> {
         let sizes = self.message_sizes("propagate_layer", inputs, reach, layer)?;
         let Sizes { after, width, .. } = sizes;
         let mut out = device.allocate::<f32>(after.rows * width)?;
-        let update = self.row_update(state, 4 * width, weights, (reach, layer))?;
+        let updated = reach.updated_rows(layer);
+        let update = self.row_update(state, 4 * width, weights, &updated)?;
         let values = inputs.map(|input| self.at(input).buffer());
         cpu::layer(threads, reach, sizes, values, &update, &mut out);
         self.constant(Tensor::of(out, after.rows, width))
@@ -64,6 +65,6 @@ impl Tape<'_> {
         dropout: f32,
     ) -> Result<Var> {
         let aggregates = self.propagate(passed, weights, start, reach, layer)?;
-        self.update(state, aggregates, update, (reach, layer), dropout)
+        self.update(state, aggregates, update, &reach.updated_rows(layer), dropout)
     }
 }

@@ -11,6 +11,7 @@
 //! sum goes to the state and, by kind, to the weights. Every sum has a fixed order, given by the edge index: there are no
 //! atomic additions.
 
+pub(crate) mod bounded;
 mod cpu;
 mod cuda;
 pub(crate) mod gate;

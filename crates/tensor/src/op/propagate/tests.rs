@@ -10,14 +10,14 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// A graph as a plain list of edges, both directions.
-struct Plain {
-    nodes: usize,
-    kinds: usize,
-    edges: Vec<(u32, u32, u32)>,
+pub(super) struct Plain {
+    pub(super) nodes: usize,
+    pub(super) kinds: usize,
+    pub(super) edges: Vec<(u32, u32, u32)>,
 }
 
 impl Plain {
-    fn new(nodes: usize, kinds: usize, facts: impl IntoIterator<Item = (u32, u32, u32)>) -> Plain {
+    pub(super) fn new(nodes: usize, kinds: usize, facts: impl IntoIterator<Item = (u32, u32, u32)>) -> Plain {
         let both = facts.into_iter().flat_map(|(from, kind, to)| [(from, kind, to), (to, kind ^ 1, from)]);
         let mut edges: Vec<_> = both.collect();
         edges.sort_unstable();
@@ -25,13 +25,13 @@ impl Plain {
         Plain { nodes, kinds, edges }
     }
 
-    fn random(seed: u64, nodes: usize, kinds: usize, facts: usize) -> Plain {
+    pub(super) fn random(seed: u64, nodes: usize, kinds: usize, facts: usize) -> Plain {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = |below: usize| (random.next_u64() % below as u64) as u32;
         Plain::new(nodes, kinds, (0..facts).map(|_| (draw(nodes), 2 * draw(kinds / 2), draw(nodes))))
     }
 
-    fn edge_index(&self, device: &Device) -> EdgeIndex {
+    pub(super) fn edge_index(&self, device: &Device) -> EdgeIndex {
         let starts = (0..=self.nodes as u32)
             .map(|node| self.edges.partition_point(|edge| edge.0 < node) as u32)
             .collect();
@@ -226,7 +226,7 @@ impl Problem {
     }
 }
 
-fn ask(start: u32) -> ReachQuery {
+pub(super) fn ask(start: u32) -> ReachQuery {
     ReachQuery { start, without: None }
 }
 

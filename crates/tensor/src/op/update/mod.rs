@@ -8,8 +8,6 @@
 
 mod cpu;
 
-use std::sync::Arc;
-
 use crate::cpu::simd;
 use crate::cuda::launch::{BLOCK, arguments};
 use crate::device::{Backend, Device};
@@ -18,9 +16,9 @@ use crate::memory::Buffer;
 use crate::op::linear::{add_product_to_weight, column_sums};
 use crate::op::product::{Side, product};
 use crate::random::Dropout;
-use crate::reach::Reach;
+use crate::reach::UpdatedRows;
 use crate::tape::{Flow, Operation, Tape, Var};
-use crate::value::Tensor;
+use crate::value::{Indices, Tensor};
 
 pub(crate) use cpu::RowUpdate;
 
@@ -69,26 +67,25 @@ struct Update {
     aggregates: Var,
     weights: UpdateWeights,
     output: Var,
-    reach: Arc<Reach>,
+    degrees: Indices,
     sizes: Sizes,
     /// The sum before normalisation.
     sum: Buffer<f32>,
 }
 
 impl Tape<'_> {
-    /// The state of the rows of layer `layer` of `reach`, from the state of the previous layer and the rows'
-    /// aggregates.
+    /// The new state of the rows of `updated`, from their old state and their aggregates.
     pub fn update(
         &mut self,
         state: Var,
         aggregates: Var,
         weights: UpdateWeights,
-        (reach, layer): (&Arc<Reach>, usize),
+        updated: &UpdatedRows,
         dropout: f32,
     ) -> Result<Var> {
         let dropout = self.dropout_of(dropout);
         let [rows, depth] = self.input("update", aggregates)?.shape();
-        let sizes = self.update_sizes(state, [rows, depth], weights, (reach, layer), dropout)?;
+        let sizes = self.update_sizes(state, [rows, depth], weights, updated, dropout)?;
         let Sizes { before, width, parts, .. } = sizes;
         let device = self.device().clone();
         let mut mixed = device.allocate::<f32>(rows * parts * width)?;
@@ -102,7 +99,7 @@ impl Tape<'_> {
         let mut out = device.allocate::<f32>(rows * width)?;
         let [bias, scale, shift] =
             [weights.bias, weights.scale, weights.shift].map(|weight| self.at(weight).buffer());
-        let degrees = reach.row_degrees.buffer();
+        let degrees = updated.degrees.buffer();
         match device.backend() {
             Backend::Cpu(threads) => {
                 let inputs = [old, &mixed, bias, scale, shift].map(Buffer::host);
@@ -120,13 +117,13 @@ impl Tape<'_> {
         let output = Tensor::of(out, rows, width);
         let UpdateWeights { own, mixed, bias, scale, shift } = weights;
         let inputs = [state, aggregates, own, mixed, bias, scale, shift];
-        let reach = reach.clone();
+        let degrees = updated.degrees.clone();
         Ok(self.record(output, &inputs, |output| Update {
             state,
             aggregates,
             weights,
             output,
-            reach,
+            degrees,
             sizes,
             sum,
         }))
@@ -140,13 +137,13 @@ impl Tape<'_> {
         state: Var,
         depth: usize,
         weights: UpdateWeights,
-        (reach, layer): (&'a Reach, usize),
+        updated: &'a UpdatedRows,
     ) -> Result<RowUpdate<'a>> {
-        let given = [reach.rows(layer), depth];
-        let sizes = self.update_sizes(state, given, weights, (reach, layer), Dropout::NONE)?;
+        let given = [updated.rows, depth];
+        let sizes = self.update_sizes(state, given, weights, updated, Dropout::NONE)?;
         let UpdateWeights { own, mixed, bias, scale, shift } = weights;
         let values = [state, own, mixed, bias, scale, shift].map(|var| self.at(var).buffer().host());
-        Ok(RowUpdate { sizes, values, degrees: reach.row_degrees.buffer().host() })
+        Ok(RowUpdate { sizes, values, degrees: updated.degrees.buffer().host() })
     }
 
     /// The sizes of an update from aggregates of this shape, after checking that all shapes match.
@@ -155,12 +152,12 @@ impl Tape<'_> {
         state: Var,
         [rows, depth]: [usize; 2],
         weights: UpdateWeights,
-        (reach, layer): (&Reach, usize),
+        updated: &UpdatedRows,
         dropout: Dropout,
     ) -> Result<Sizes> {
         const NAME: &str = "update";
         let [before, width] = self.input(NAME, state)?.shape();
-        let here = [reach.rows(layer - 1), reach.rows(layer)];
+        let here = [updated.before, updated.rows];
         expect_shape([before, rows] == here, NAME, "rows and rows reached", &[before, rows], &here)?;
         expect_shape(width <= WIDEST, NAME, "width and the widest", &[width], &[WIDEST])?;
         let [_, columns] = self.shape(weights.mixed);
@@ -176,7 +173,7 @@ impl Tape<'_> {
             let shape = self.shape(weight);
             expect_shape(shape == wanted, NAME, "weight and state", &shape, &wanted)?;
         }
-        Ok(Sizes { before, rows, width, parts, mean_log: reach.edge_index.0.mean_log, dropout })
+        Ok(Sizes { before, rows, width, parts, mean_log: updated.mean_log, dropout })
     }
 }
 
@@ -208,7 +205,7 @@ impl Update {
             ],
             chunks,
         };
-        let degrees = self.reach.row_degrees.buffer();
+        let degrees = self.degrees.buffer();
         let (scale, shift) = (scale.buffer(), shift.buffer());
         match device.backend() {
             Backend::Cpu(threads) => {

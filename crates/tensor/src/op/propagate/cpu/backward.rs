@@ -58,7 +58,7 @@ pub(in super::super) fn backward(
 
 /// Replaces, in place, the derivatives of mean and deviation by the two factors `a` and `b` of a message's
 /// derivative.
-fn message_derivatives(gradient: &mut [f32], output: &[f32], degree: u32, width: usize) {
+pub(in super::super) fn message_derivatives(gradient: &mut [f32], output: &[f32], degree: u32, width: usize) {
     let share = 1.0 / degree as f32;
     for column in 0..width {
         let (mean, deviation) = (output[column], output[3 * width + column]);
@@ -151,6 +151,8 @@ impl WithSimd for Items<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (view, width) = (self.view, self.view.sizes.width);
+        let Sizes { words, .. } = view.sizes;
+        let slopes = Slopes { gradient: self.gradient, masks: self.masks, width, words };
         let mut receivers = Vec::new();
         for at in self.range.clone() {
             let item = view.item(at);
@@ -168,7 +170,10 @@ impl WithSimd for Items<'_> {
                 let place = (view.row_pieces[item.row] + piece - first_piece) as usize;
                 let sum = unsafe { self.output.pieces.part(place * width..(place + 1) * width) };
                 let kind = view.edges.links.host[view.edges.piece_edges.host[piece as usize] as usize];
-                self.send(simd, &item, kind as usize, &receivers, sum, out);
+                let state = &view.state[item.row * width..][..width];
+                let weight = item.query * view.sizes.weight_step + kind as usize * width;
+                let weight = &view.weights[weight..][..width];
+                slopes.send(simd, [state, weight], &receivers, sum, out);
             }
         }
     }
@@ -176,9 +181,9 @@ impl WithSimd for Items<'_> {
 
 /// An outgoing message: the row that receives it, and the index of the edge's masks there.
 #[derive(Clone, Copy)]
-struct Receiver {
-    row: u32,
-    edge: u32,
+pub(in super::super) struct Receiver {
+    pub(in super::super) row: u32,
+    pub(in super::super) edge: u32,
 }
 
 impl View<'_> {
@@ -199,21 +204,29 @@ impl View<'_> {
     }
 }
 
-impl Items<'_> {
-    /// Sums the derivatives of the messages of a piece, and adds the sum times the piece's weight to `out`.
+/// The derivatives of the aggregates, as those of a message need them.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Slopes<'a> {
+    /// After [`message_derivatives`].
+    pub(in super::super) gradient: &'a [f32],
+    pub(in super::super) masks: &'a [u32],
+    pub(in super::super) width: usize,
+    pub(in super::super) words: usize,
+}
+
+impl Slopes<'_> {
+    /// Sums the derivatives of the equal messages that a row sends to `receivers`, and adds the sum times their weight
+    /// to `out`.
     #[inline(always)]
-    fn send<S: Simd>(
+    pub(in super::super) fn send<S: Simd>(
         &self,
         simd: S,
-        item: &Item,
-        kind: usize,
+        [state, weight]: [&[f32]; 2],
         receivers: &[Receiver],
         sum: &mut [f32],
         out: &mut [f32],
     ) {
-        let Sizes { width, words, weight_step, .. } = self.view.sizes;
-        let state = &self.view.state[item.row * width..][..width];
-        let weight = &self.view.weights[item.query * weight_step + kind * width..][..width];
+        let Slopes { width, words, .. } = *self;
         for word in 0..words {
             let (column, len) = (word * LANES, LANES.min(width - word * LANES));
             let (mut constant, mut linear) = ([0.0f32; LANES], [0.0f32; LANES]);

@@ -7,23 +7,15 @@ use pulp::Simd;
 
 use super::super::{LANES, LEAST_VARIANCE};
 use super::{Item, View};
-use crate::reach::NONE;
+use crate::reach::{NONE, Sender};
 
 /// The position of an extreme that no edge attains: a zero, or the query's start.
 const ZERO: u32 = NONE - 1;
 const START: u32 = NONE;
 
-/// An incoming message: the row that sends it, its kind, and the index of the edge among those of the receiving node.
-#[derive(Clone, Copy)]
-pub(super) struct Sender {
-    row: u32,
-    kind: u32,
-    at: u32,
-}
-
 /// The result of an item in some columns.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(in super::super) struct Found {
     sum: [f32; LANES],
     squares: [f32; LANES],
     most: [f32; LANES],
@@ -69,38 +61,43 @@ impl View<'_> {
         let width = self.sizes.width;
         let begins = self.edges.item_starts.host[item.node] as usize == item.id;
         let starts_here = item.row < self.reach.queries();
-        *found = Found::neutral();
-        if begins && starts_here {
-            let start = &self.start[item.query * width + column..][..len];
-            for lane in 0..len {
-                found.sum[lane] = start[lane];
-                found.squares[lane] = start[lane] * start[lane];
-                (found.most[lane], found.least[lane]) = (start[lane], start[lane]);
-                (found.most_at[lane], found.least_at[lane]) = (START, START);
-            }
-        } else if begins {
-            (found.most, found.least) = ([0.0; LANES], [0.0; LANES]);
-        }
+        let first = match (begins, starts_here) {
+            (false, _) => First::No,
+            (true, false) => First::Nothing,
+            (true, true) => First::Start(&self.start[item.query * width..][..width]),
+        };
         let weights = &self.weights[item.query * self.sizes.weight_step..];
-        let mut lane = 0;
-        while lane + 2 * S::F32_LANES <= len {
-            found.pair::<S, MARKS>(simd, self.state, weights, senders, width, column, lane);
-            lane += 2 * S::F32_LANES;
-        }
-        for sender in senders {
-            let state = &self.state[sender.row as usize * width + column..][..len];
-            let weight = &weights[sender.kind as usize * width + column..][..len];
-            (lane..len).for_each(|lane| found.take(lane, state[lane] * weight[lane], sender.at));
-        }
-        // Where the query starts, the zeros from unreached nodes count in addition to the start.
-        if starts_here && idle {
-            found.combine(&Found { most: [0.0; LANES], least: [0.0; LANES], ..Found::neutral() });
-        }
+        let incoming =
+            Incoming { state: self.state, weights, width, senders, first, idle: starts_here && idle };
+        found.gather::<S, MARKS>(simd, &incoming, (column, len));
     }
 }
 
+/// What a row gets beside the messages: the item that comes first begins with it.
+#[derive(Clone, Copy)]
+pub(in super::super) enum First<'a> {
+    /// Another item has it.
+    No,
+    /// The query starts elsewhere: a zero.
+    Nothing,
+    /// What the query starts with.
+    Start(&'a [f32]),
+}
+
+/// All that an item aggregates.
+pub(in super::super) struct Incoming<'a> {
+    pub(in super::super) state: &'a [f32],
+    /// The weights of all kinds for the item's query.
+    pub(in super::super) weights: &'a [f32],
+    pub(in super::super) width: usize,
+    pub(in super::super) senders: &'a [Sender],
+    pub(in super::super) first: First<'a>,
+    /// Whether the zeros of silent neighbours count beside the start of the query.
+    pub(in super::super) idle: bool,
+}
+
 impl Found {
-    pub(super) fn neutral() -> Found {
+    pub(in super::super) fn neutral() -> Found {
         Found {
             sum: [0.0; LANES],
             squares: [0.0; LANES],
@@ -108,6 +105,45 @@ impl Found {
             least: [f32::INFINITY; LANES],
             most_at: [ZERO; LANES],
             least_at: [ZERO; LANES],
+        }
+    }
+
+    /// Aggregates the messages of an item in `len` columns from `column` on.
+    #[inline(always)]
+    pub(in super::super) fn gather<S: Simd, const MARKS: bool>(
+        &mut self,
+        simd: S,
+        incoming: &Incoming,
+        (column, len): (usize, usize),
+    ) {
+        let &Incoming { state, weights, width, senders, first, idle } = incoming;
+        *self = Found::neutral();
+        match first {
+            First::No => {}
+            First::Nothing => (self.most, self.least) = ([0.0; LANES], [0.0; LANES]),
+            First::Start(start) => {
+                let start = &start[column..][..len];
+                for lane in 0..len {
+                    self.sum[lane] = start[lane];
+                    self.squares[lane] = start[lane] * start[lane];
+                    (self.most[lane], self.least[lane]) = (start[lane], start[lane]);
+                    (self.most_at[lane], self.least_at[lane]) = (START, START);
+                }
+            }
+        }
+        let mut lane = 0;
+        while lane + 2 * S::F32_LANES <= len {
+            self.pair::<S, MARKS>(simd, state, weights, senders, width, column, lane);
+            lane += 2 * S::F32_LANES;
+        }
+        for sender in senders {
+            let state = &state[sender.row as usize * width + column..][..len];
+            let weight = &weights[sender.kind as usize * width + column..][..len];
+            (lane..len).for_each(|lane| self.take(lane, state[lane] * weight[lane], sender.at));
+        }
+        // Where the query starts, the zeros from unreached nodes count in addition to the start.
+        if idle {
+            self.combine(&Found { most: [0.0; LANES], least: [0.0; LANES], ..Found::neutral() });
         }
     }
 
@@ -182,7 +218,7 @@ impl Found {
     }
 
     /// Combines with the result of a later item of the same row.
-    pub(super) fn combine(&mut self, later: &Found) {
+    pub(in super::super) fn combine(&mut self, later: &Found) {
         for lane in 0..LANES {
             self.sum[lane] += later.sum[lane];
             self.squares[lane] += later.squares[lane];
@@ -197,7 +233,13 @@ impl Found {
 
     /// Writes the aggregates of a row with `degree` messages.
     #[inline(always)]
-    pub(super) fn finish(&self, degree: u32, out: &mut [f32], width: usize, (column, len): (usize, usize)) {
+    pub(in super::super) fn finish(
+        &self,
+        degree: u32,
+        out: &mut [f32],
+        width: usize,
+        (column, len): (usize, usize),
+    ) {
         let share = 1.0 / degree as f32;
         let (mean, rest) = out.split_at_mut(width);
         let (most, rest) = rest.split_at_mut(width);
@@ -213,7 +255,7 @@ impl Found {
     }
 
     /// Records which edges of a row attain its maximum and minimum; `edges` are the row's masks.
-    pub(super) fn mark(
+    pub(in super::super) fn mark(
         &self,
         edges: &mut [u32],
         starts: Option<&mut [u32]>,
@@ -238,7 +280,7 @@ impl Found {
 
 /// Two vectors of values.
 #[inline(always)]
-pub(super) fn pair<S: Simd>(values: &[f32]) -> [S::f32s; 2] {
+pub(in super::super) fn pair<S: Simd>(values: &[f32]) -> [S::f32s; 2] {
     let vectors = S::as_simd_f32s(values).0;
     [vectors[0], vectors[1]]
 }

@@ -5,8 +5,9 @@ mod forward;
 mod found;
 mod weights;
 
-pub(super) use backward::backward;
+pub(super) use backward::{Receiver, Slopes, backward, message_derivatives};
 pub(super) use forward::{forward, layer};
+pub(super) use found::{First, Found, Incoming};
 pub(super) use weights::to_weights;
 
 use super::{Masks, Sizes};
