@@ -3,7 +3,7 @@
 use crate::config::{Config, ConfigError, Layer, System, TypesMode};
 use crate::cost::{Beside, GraphSize, Networks, Resources, TimeBudget};
 use crate::eval::Side;
-use crate::propagate::InitialWeights;
+use crate::propagate::{InitialWeights, PropagateSettings};
 use crate::rule::{Confidence, RuleType};
 use crate::run::member::{self, BLENDING, CALIBRATION, PRETRAINING, PROPAGATION, TRAINING, UNIVERSAL};
 use crate::walk::Start;
@@ -36,6 +36,16 @@ const ASKED_TO_CALIBRATE: f64 = 6.0;
 const ASKED_TO_RANK: f64 = 6.0;
 /// The fewest facts that are ranked and checked.
 const FEWEST_RANKED: f64 = 200.0;
+/// The settings that say which network a propagator is.
+const SHAPE: [&str; 7] = [
+    "propagate.layers",
+    "propagate.width",
+    "propagate.hidden",
+    "propagate.aggregate",
+    "propagate.weights",
+    "propagate.frontier",
+    "propagate.prior",
+];
 /// The largest share of the time that may be spent on answering before the propagator is trained.
 const ANSWERING_EARLY: f64 = 0.08;
 /// The largest share of the time that asking the universal propagator may take where as few queries are asked as can be.
@@ -99,7 +109,13 @@ impl Plan {
     /// # Errors
     /// If a setting is not known or does not fit.
     pub fn with(&self, set: &Layer) -> Result<Self, ConfigError> {
-        let config = self.config.with(set)?;
+        let mut own = self.config.clone();
+        if set.iter().any(|(key, ..)| SHAPE.contains(&key)) {
+            // Weights from other graphs fit one network only.
+            let PropagateSettings { start, learning_rate, .. } = PropagateSettings::default();
+            (own.propagate.start, own.propagate.learning_rate) = (start, learning_rate);
+        }
+        let config = own.with(set)?;
         let walks = |config: &Config| config.includes(System::Walker);
         let config = match walks(&config) && !walks(&self.config) {
             // Whoever asks for a walker has the time divided with it.
@@ -391,6 +407,9 @@ mod tests {
         let message = rules.to_string();
         assert!(message.contains("rules up to length 3") && !message.contains("walker"), "{message}");
         assert_eq!(set(&[]), plan);
+        assert_eq!(plan.config.propagate.start, InitialWeights::Universal);
+        let narrow = set(&["propagate.width=8"]).config.propagate;
+        assert_eq!((narrow.start, narrow.width), (InitialWeights::Random, 8));
         assert!(set(&["embed.epochs=1"]).seconds[EMBEDDINGS] < plan.seconds[EMBEDDINGS]);
     }
 

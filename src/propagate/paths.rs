@@ -17,6 +17,9 @@ use std::collections::HashMap;
 /// Paths kept per entity from one layer to the next.
 const BEAM: usize = 8;
 
+/// Values by entity, hashed fast: every edge is looked up.
+type ByEntity<T> = HashMap<u32, T, foldhash::fast::FixedState>;
+
 /// One hop: along `link` to `entity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathHop {
@@ -154,9 +157,9 @@ pub(crate) fn best_paths(
     let mut all = vec![Partial { sum: 0.0, hops: 0, before: u32::MAX, hop: None }];
     let ends = (subject, answer);
     // Of the entities that were reached, the best paths so far.
-    let mut beams: HashMap<u32, Vec<u32>> = HashMap::from([(subject.0, vec![0])]);
+    let mut beams: ByEntity<Vec<u32>> = ByEntity::from_iter([(subject.0, vec![0])]);
     for edges in layers {
-        let mut next: HashMap<u32, Vec<Partial>> = HashMap::new();
+        let mut next: ByEntity<Vec<Partial>> = ByEntity::default();
         for &MessageEdge { from, kind, to, slope } in edges {
             let hop = Some(PathHop { link: link_of(kind), entity: EntityId(to) });
             let Some(from_beam) = beams.get(&from) else { continue };

@@ -211,7 +211,8 @@ fn planted_errors_are_doubted_first() {
     assert_eq!(text.matches("<urn:x-ruleguider:plausibility>").count(), 60);
     let against: usize = rows.iter().map(|row| row["counter_evidence"].as_array().unwrap().len()).sum();
     assert_eq!(text.matches("<urn:x-ruleguider:counterEvidence>").count(), against);
-    assert!(against > 0 && tool.json(&["stats", "doubtful.ttl"])["facts"].as_u64() >= Some(60));
+    // A part of what is read is kept back to check.
+    assert!(against > 0 && tool.json(&["stats", "doubtful.ttl"])["facts"].as_u64() >= Some(50));
     for (to, out) in [("neo4j", "neo4j"), ("kgx", "kgx"), ("graphml", "doubtful.graphml")] {
         assert_eq!(tool.json(&["export", "doubtful.jsonl", "--to", to, "--out", out])["facts"], 60, "{to}");
     }

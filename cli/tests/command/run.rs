@@ -83,7 +83,7 @@ fn a_propagator_that_starts_from_the_universal_weights_begins_where_they_stand()
         "propagate.learning_rate=1e-7",
     ];
     let started = mrr("started", &[&hardly[..], &["propagate.start=universal"]].concat());
-    let random = mrr("random", &hardly);
+    let random = mrr("random", &[&hardly[..], &["propagate.start=random"]].concat());
     assert!(started > 0.8 * universal && started > 2.0 * random, "{started} {universal} {random}");
     let message = tool.refused(&[
         "run",
