@@ -579,4 +579,45 @@ mod tests {
             assert!(opened().is_ok());
         }
     }
+
+    /// Interrupts as soon as the propagator is trained.
+    #[derive(Default)]
+    struct UntilPropagator(std::sync::atomic::AtomicBool);
+
+    impl Progress for UntilPropagator {
+        fn begin(&self, stage: &str, _unit: &str, _total: Option<u64>) {
+            if stage == "training the propagator" {
+                self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        fn advance(&self, _done: u64, _figures: &dyn std::fmt::Display) {}
+        fn end(&self, _summary: &dyn std::fmt::Display) {}
+        fn interrupted(&self) -> bool {
+            self.0.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_interrupted_before_its_propagator_is_there_answers_without_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        let small =
+            ["rules.samples=1000", "embed.epochs=1", "propagate.epochs=1", "propagate.epoch_queries=16"];
+        let source = Source::Memory { name: "family".to_owned() };
+        let learn = Learn::from_dataset(source, crate::generate::demonstration()).out(&out).minutes(2.0);
+        let learn = small.into_iter().fold(learn.device(Device::cpu(1).unwrap()), Learn::set);
+        let stopped = learn.clone().prepare().unwrap().run(&UntilPropagator::default());
+        assert!(stopped.is_err_and(|error| error.is_interrupted()));
+        let early = Model::open(&out).unwrap();
+        assert!(!early.config().blend.with_propagator && early.config().blend.with_embedding);
+        let subject = early.names().entities.name(0).to_owned();
+        let relation = early.names().relations.name(0).to_owned();
+        early.predict(&subject, &relation, 3).unwrap();
+        drop(early);
+        // The same again goes on from there, and nothing that was there is made again.
+        let whole = learn.run().unwrap();
+        assert!(whole.config().blend.with_propagator);
+        let stages = &whole.results().unwrap().stages;
+        assert!(stages["rules"].skipped && stages["embeddings"].skipped && !stages["propagation"].skipped);
+    }
 }

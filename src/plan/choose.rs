@@ -430,8 +430,9 @@ mod tests {
             assert_eq!((*system, blend.with_propagator, blend.with_walker), (System::Blend, true, false));
             assert!(plan.to_string().contains("layers of width 32"), "{plan}");
         }
+        // What six layers reach of a huge graph does not fit into its memory.
         let long = Resources { cuda: true, minutes: 600.0, ..TWO_CORES };
         let huge = choose(&shape(2_000_000, 10_000_000), &long);
-        assert!(huge.to_string().contains("entities send messages per layer"), "{huge}");
+        assert!(huge.to_string().contains("propagator of 4 layers"), "{huge}");
     }
 }

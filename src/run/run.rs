@@ -48,7 +48,7 @@ pub struct RunSpec {
     /// Whether the run already answers by other settings, and goes on doing so while members that these settings add are
     /// trained: nothing that is there is changed.
     pub ahead: bool,
-    /// Members that were finished a moment ago: nothing is said of them if they are found finished.
+    /// Members that were finished a moment ago: nothing is said of finding them finished or outdated.
     pub fresh: Vec<String>,
 }
 
@@ -213,12 +213,13 @@ fn learn_unless_done(
     }
     let member = ahead[0];
     let name = member.name();
+    let is_fresh = spec.fresh.iter().any(|fresh| fresh == name);
     let why = match stages.standing(name, inputs)? {
         Standing::Finished => {
             if !spec.ahead {
                 stages.confirm(name)?;
             }
-            if spec.fresh.iter().all(|fresh| fresh != name) {
+            if !is_fresh {
                 material.progress.begin(name, "", None);
                 material.progress.end(&"already done");
             }
@@ -233,7 +234,8 @@ fn learn_unless_done(
         }),
         Standing::Unfinished => None,
     };
-    if let Some(why) = why {
+    // That the settings of what was made a moment ago have changed is no news.
+    if let Some(why) = why.filter(|_| !is_fresh) {
         material.progress.begin(name, "", None);
         material.progress.end(&why);
     }
