@@ -1,7 +1,7 @@
 //! Relations as phrases: `uses` becomes `{s} uses {o}`.
 //!
 //! A phrase has a place for each side of a fact. Users give their own in `relation_phrases.tsv`; for other relations it is
-//! made from the words of the label, or of the name ([`wording`](super::wording)).
+//! made from the words of the label, or of the name (`wording`).
 
 use super::wording::{OBJECT, SUBJECT, phrase_of};
 use crate::graph::{Names, RelationId};

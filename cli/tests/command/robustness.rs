@@ -476,12 +476,12 @@ fn ends_within_a_step(tool: &Tool, dimension: &str) -> bool {
     let mut child = start(tool, &arguments, || tool.path(dimension).join("checkpoints").exists());
     std::thread::sleep(Duration::from_millis(200));
     interrupt(&child);
-    let mut message = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut message = std::io::BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
     let stopping =
         message.find(|line| line.as_ref().is_ok_and(|line| line.contains("stopping after this step")));
     assert!(stopping.is_some(), "the first Ctrl-C is not answered");
     interrupt(&child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let rest: Vec<String> = message.map_while(Result::ok).collect();
     !rest.iter().any(|line| line.contains("again to resume"))
 }

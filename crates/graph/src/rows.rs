@@ -418,7 +418,7 @@ mod tests {
             ["a,b,1\n", "c,d\n"],
             ["{\"subject\":\"a\",\"object\":\"b\",\"label\":1}\n", "{\"head\":\"c\",\"tail\":\"d\"}\n"],
         ] {
-            let input = Lines(lines.to_vec().into_iter());
+            let input = Lines(Vec::from(lines).into_iter());
             let mut rows = NamedRows::of(Path::new("stdin"), Box::new(input), COLUMNS).unwrap();
             assert_eq!(rows.next_block(100).unwrap(), [row(1, &["a", "b", "1"])]);
             assert_eq!(rows.next_block(100).unwrap(), [row(2, &["c", "d"])]);
