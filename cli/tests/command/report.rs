@@ -17,7 +17,7 @@ fn the_page_has_the_curves_of_the_propagator_and_figures_by_situation() {
     };
     let plain = page("plain", &[]);
     // Curves are recorded under the name that the page looks for.
-    for chart in ["propagator: on the validation split", "propagator: loss"] {
+    for chart in ["propagation: on the validation split", "propagation: loss"] {
         assert!(plain.contains(chart), "no curve `{chart}`");
     }
     assert!(!plain.contains("By situation"), "that costs a second ranking and is only done if asked for");
