@@ -212,19 +212,18 @@ impl Layer {
                 let (key, expected, found) = (key.clone(), expected.to_owned(), value.to_string());
                 wrong(WrongValue { key, expected, found }.to_string())
             };
-            if slot.is_str() && !value.is_str() {
-                return Err(misfit(&format!("a word such as {slot}")));
-            }
+            // Some settings are a word or a number; of the others it is said which kind they are.
+            let word = (slot.is_str() && !value.is_str()).then(|| format!("a word such as {slot}"));
             *slot = value.clone();
             let mut alone = known.clone();
             *find(&mut alone, key).expect("found in a table of the same keys") = value.clone();
-            let tried: T =
-                Value::Table(alone).try_into().map_err(|error: toml::de::Error| {
-                    match in_words(error.message()).rsplit_once(", expected ") {
-                        Some((_, expected)) => misfit(expected),
-                        None => wrong(format!("`{key}`: {}", in_words(error.message()))),
-                    }
-                })?;
+            let tried: T = Value::Table(alone).try_into().map_err(|error: toml::de::Error| {
+                match (&word, in_words(error.message()).rsplit_once(", expected ")) {
+                    (Some(word), _) => misfit(word),
+                    (None, Some((_, expected))) => misfit(expected),
+                    (None, None) => wrong(format!("`{key}`: {}", in_words(error.message()))),
+                }
+            })?;
             if let (Err(error), None) = (check(&tried), &blamed) {
                 blamed = Some(wrong(error.to_string()));
             }
