@@ -161,14 +161,7 @@ impl Tables {
             ));
         }
         let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
-        let parts = match split::divide(&all, &options.shares, options.seed) {
-            Ok(parts) => parts,
-            Err(_) if options.incomplete => [all, Vec::new(), Vec::new()],
-            Err(found) => {
-                let expected = "enough facts to hold some out for validation and test";
-                return Err(GraphError::file(folder, expected, found));
-            }
-        };
+        let parts = super::parts_of(all, options, folder)?;
         let names = std::mem::take(&mut builder.names);
         builder.finish(divided(names, parts, duplicates))
     }

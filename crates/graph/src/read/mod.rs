@@ -309,18 +309,23 @@ fn read_parts(folder: &Path, options: &ReadOptions, parts: &[&str]) -> Result<Da
     builder.finish(dataset)
 }
 
+/// The facts of `path` divided into splits as `options` say, or all of them as the first where there may be too few.
+fn parts_of(all: Vec<Triple>, options: &ReadOptions, path: &Path) -> Result<[Vec<Triple>; 3], GraphError> {
+    match split::divide(&all, &options.shares, options.seed) {
+        Ok(parts) => Ok(parts),
+        Err(_) if options.incomplete => Ok([all, Vec::new(), Vec::new()]),
+        Err(found) => {
+            let expected = "enough facts to hold some out for validation and test";
+            Err(GraphError::file(path, expected, found))
+        }
+    }
+}
+
 fn read_single(path: &Path, options: &ReadOptions) -> Result<Dataset, GraphError> {
     let mut builder = Builder::default();
     let all = builder.read_some(path, options)?;
     let (all, duplicates) = split::distinct(builder.names.entities.len(), all);
-    let parts = match split::divide(&all, &options.shares, options.seed) {
-        Ok(parts) => parts,
-        Err(_) if options.incomplete => [all, Vec::new(), Vec::new()],
-        Err(found) => {
-            let expected = "enough facts to hold some out for validation and test";
-            return Err(GraphError::file(path, expected, found));
-        }
-    };
+    let parts = parts_of(all, options, path)?;
     let names = std::mem::take(&mut builder.names);
     builder.finish(divided(names, parts, duplicates))
 }
