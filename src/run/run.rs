@@ -52,6 +52,13 @@ pub struct RunSpec {
     pub fresh: Vec<String>,
 }
 
+impl RunSpec {
+    /// Whether the member called `name` was finished a moment ago.
+    fn is_fresh(&self, name: &str) -> bool {
+        self.fresh.iter().any(|fresh| fresh == name)
+    }
+}
+
 /// A finished run whose choices another run uses.
 #[derive(Clone, Debug)]
 pub struct FirstRun {
@@ -109,9 +116,10 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     let mut artifacts = Artifacts::new(&spec.out, learnable, spec.config.clone(), spec.device.clone());
     let mut reports = BTreeMap::new();
     let mut wanted = member::of(&spec.config);
+    // Those that come after the end have their part of the time, too.
+    let names: Vec<&'static str> = wanted.iter().map(|member| member.name()).collect();
     let stops = |member: &MemberRef| spec.until == Some(member.name());
     wanted.truncate(wanted.iter().position(stops).unwrap_or(wanted.len()));
-    let names: Vec<&'static str> = wanted.iter().map(|member| member.name()).collect();
     for (at, &member) in wanted.iter().enumerate() {
         let name = member.name();
         let before = member.inputs(&artifacts, &stages)?;
@@ -143,7 +151,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
             progress.end(&format_args!("{OUT_OF_TIME}; keeping the best so far"));
         }
         let record = &stages.records()[name];
-        if skipped {
+        // The clock has counted what was made a moment ago.
+        if skipped && !spec.is_fresh(name) {
             timed.taken_before(record.seconds);
         }
         reports.insert(
@@ -213,7 +222,7 @@ fn learn_unless_done(
     }
     let member = ahead[0];
     let name = member.name();
-    let is_fresh = spec.fresh.iter().any(|fresh| fresh == name);
+    let is_fresh = spec.is_fresh(name);
     let why = match stages.standing(name, inputs)? {
         Standing::Finished => {
             if !spec.ahead {
