@@ -14,7 +14,7 @@
 //! update adds to the old state, so a layer that finds nothing leaves an entity as it is.
 
 use super::rows::{Area, LayerInputs, Rows};
-use super::settings::{FrontierBound, InitialWeights, MessageAggregate, PropagateSettings};
+use super::settings::{FrontierBound, MessageAggregate, PropagateSettings};
 use super::{NetworkError, StepPart};
 use crate::tensor::{
     Activation, Device, EdgeIndex, Gradients, Indices, Initial, Messages, ParameterId, Parameters, Reach,
@@ -58,8 +58,6 @@ pub(super) struct Network {
     dropout: f32,
     /// Weights serve any frontier, so this may change.
     pub(super) frontier: FrontierBound,
-    /// Whether entities that no path has reached have states too.
-    whole: bool,
     /// `[links, width]`: what each query starts with.
     query: ParameterId,
     layers: Vec<Layer>,
@@ -133,19 +131,7 @@ impl Network {
             parameters.set(prior, &first_prior(links))?;
         }
         let (dropout, frontier) = (settings.dropout as f32, settings.frontier);
-        let whole = settings.start == InitialWeights::Universal;
-        Ok(Network {
-            dropout,
-            frontier,
-            whole,
-            query,
-            layers,
-            of_state,
-            of_query,
-            hidden_bias,
-            to_score,
-            prior,
-        })
+        Ok(Network { dropout, frontier, query, layers, of_state, of_query, hidden_bias, to_score, prior })
     }
 
     /// The queries' embeddings, `[queries, width]`, which are also the states before the first layer: rows begin with
@@ -199,7 +185,7 @@ impl Network {
 
     /// The area that queries are answered over.
     pub(super) fn area(&self, edge_index: &EdgeIndex, asks: &[ReachQuery]) -> Result<Area, NetworkError> {
-        Ok(Area::new(edge_index, asks, (self.depth(), self.whole, self.frontier))?)
+        Ok(Area::new(edge_index, asks, (self.depth(), false, self.frontier))?)
     }
 
     /// The weights of all links in a layer: `[links, width]`, or `[queries, links × width]`.

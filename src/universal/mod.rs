@@ -23,8 +23,8 @@ mod tests;
 mod weights;
 
 pub use pretrain::{
-    GraphFigures, GraphOverlap, Overlap, PretrainReport, PretrainSettings, PretrainTask, RankedGraph,
-    RankedSplit, TrainingGraph, overlap, pretrain,
+    GraphFigures, GraphOverlap, InventedGraphs, Overlap, PretrainReport, PretrainSettings, PretrainTask,
+    RankedGraph, RankedSplit, TrainingGraph, Variety, overlap, pretrain,
 };
 pub use reasoner::UniversalReasoner;
 pub use relations::{LinkMatrix, RelationGraph, neighbours};
@@ -78,6 +78,12 @@ pub enum UniversalError {
     /// There is nothing to train on.
     #[error("`train`: expected at least one graph, found none")]
     NothingToTrainOn,
+    /// No fact of a graph can be asked for.
+    #[error("{graph}: too few facts to train on; once some are left out, nothing is known of their entities")]
+    NothingToAsk {
+        /// Its name.
+        graph: String,
+    },
     /// A checkpoint has no place.
     #[error("a training cannot be resumed without the file that its weights are written to; set --out")]
     NoOut,

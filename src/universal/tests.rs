@@ -32,7 +32,7 @@ fn devices() -> Vec<Device> {
 #[test]
 fn scores_are_those_of_the_reference() {
     for device in devices() {
-        let universal = Arc::new(Universal::shipped(&device).unwrap());
+        let universal = Arc::new(Universal::load(&fixture("prototype", "safetensors"), &device).unwrap());
         for name in ["family", "random", "hub"] {
             let (names, facts, _) = read_file(&fixture(name, "tsv"), &ReadOptions::default()).unwrap();
             let graph = Graph::new(names.entities.len(), names.relations.len(), &facts);
@@ -84,8 +84,8 @@ fn weights_survive_a_file() {
     }
     let wrong = Universal::from_bytes(b"nothing", Path::new("x"), &device).err().unwrap();
     assert!(wrong.to_string().starts_with("x"), "{wrong}");
-    let shipped = Universal::shipped(&device).unwrap();
-    assert_eq!(shipped.parameters(), 174_016, "those of the prototype but for the last bias");
+    let prototype = Universal::load(&fixture("prototype", "safetensors"), &device).unwrap();
+    assert_eq!(prototype.parameters(), 174_016, "those of the prototype but for the last bias");
 }
 
 #[test]

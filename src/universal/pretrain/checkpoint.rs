@@ -1,5 +1,6 @@
 //! The state of a pre-training, in memory and in its checkpoint: weights, optimiser, and what was done so far.
 
+use super::lesson::INVENTED;
 use super::settings::PretrainSettings;
 use crate::tensor::{Adam, Archive, Device};
 use crate::universal::{Universal, UniversalError};
@@ -16,6 +17,9 @@ pub(super) struct GraphState {
     pub(super) seconds: f64,
     pub(super) steps: u64,
     pub(super) queries: u64,
+    /// The variants of it that were trained on.
+    #[serde(default)]
+    pub(super) turns: u64,
     /// A moving average of its loss, and over how many steps.
     pub(super) loss: f64,
     averaged: u64,
@@ -49,21 +53,17 @@ impl State {
     /// begins as far as the others are, or it would have all the time until it has caught up.
     fn with_graphs(mut self, settings: &PretrainSettings) -> State {
         let old = std::mem::take(&mut self.graphs);
-        let begun: Vec<f64> = settings
-            .train
-            .iter()
-            .filter_map(|spec| Some(find(&old, &spec.path)?.seconds / spec.share))
-            .collect();
-        let level = begun.iter().copied().fold(f64::INFINITY, f64::min);
+        let graphs = settings.train.iter().map(|spec| (spec.path.display().to_string(), spec.share));
+        let invented = settings.invented.iter().map(|spec| (INVENTED.to_owned(), spec.share));
+        let wanted: Vec<(String, f64)> = graphs.chain(invented).collect();
+        let begun = wanted.iter().filter_map(|(path, share)| Some(find(&old, path)?.seconds / share));
+        let level = begun.fold(f64::INFINITY, f64::min);
         let level = if level.is_finite() { level } else { 0.0 };
-        let of = |spec: &super::TrainingGraph| {
-            find(&old, &spec.path).cloned().unwrap_or_else(|| GraphState {
-                path: spec.path.display().to_string(),
-                seconds: level * spec.share,
-                ..GraphState::default()
-            })
+        let of = |(path, share): (String, f64)| {
+            let begun = find(&old, &path).cloned();
+            begun.unwrap_or_else(|| GraphState { path, seconds: level * share, ..GraphState::default() })
         };
-        self.graphs = settings.train.iter().map(of).collect();
+        self.graphs = wanted.into_iter().map(of).collect();
         self
     }
 
@@ -93,6 +93,6 @@ impl State {
     }
 }
 
-fn find<'a>(graphs: &'a [GraphState], path: &Path) -> Option<&'a GraphState> {
-    graphs.iter().find(|graph| Path::new(&graph.path) == path)
+fn find<'a>(graphs: &'a [GraphState], path: &str) -> Option<&'a GraphState> {
+    graphs.iter().find(|graph| graph.path == path)
 }

@@ -2,8 +2,8 @@
 //!
 //! Graphs take turns by their shares of the time. A step asks for facts of one graph, each in one direction; the loss
 //! is the cross-entropy of the answer under a softmax over all entities of the graph except the query's other
-//! answers. What a query asks for is hidden from it, in some batches with every other link of its pair, and every
-//! turn leaves out some of the graph, so that the weights do not rely on what is always there.
+//! answers. What a query asks for is not in the graph, in some batches nor is any other link of its pair, and every turn
+//! has its own [variant](variant) of the graph, so that the weights do not rely on what is always there.
 //!
 //! A training may be spread over several invocations. A checkpoint has weights, optimiser and counters, and how long
 //! was trained already: the learning rate falls by that. Which graph is next depends on measured times, so two
@@ -11,11 +11,14 @@
 
 mod checkpoint;
 mod corpus;
+mod invented;
+mod lesson;
 mod overlap;
 mod settings;
+mod variant;
 
 pub use overlap::{GraphOverlap, Overlap, overlap};
-pub use settings::{PretrainSettings, RankedGraph, RankedSplit, TrainingGraph};
+pub use settings::{InventedGraphs, PretrainSettings, RankedGraph, RankedSplit, TrainingGraph, Variety};
 
 use super::UniversalError;
 use super::weights::{StoredPrecision, Universal};
@@ -24,7 +27,8 @@ use crate::progress::Progress;
 use crate::propagate::FrontierBound;
 use crate::tensor::{Adam, AdamOptions, Device, Gradients, Tape, Tensor};
 use checkpoint::State;
-use corpus::{Exam, Lesson, thinning};
+use corpus::Exam;
+use lesson::Lesson;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -134,7 +138,12 @@ impl<'a> Training<'a> {
         }
         let lessons: Result<Vec<_>, _> = match only_ranks {
             true => Ok(Vec::new()),
-            false => settings.train.iter().map(|spec| Lesson::new(spec, data, device)).collect(),
+            false => settings
+                .train
+                .iter()
+                .map(|spec| Lesson::new(spec, data, settings, seed))
+                .chain(Lesson::invented(settings, seed).map(Ok))
+                .collect(),
         };
         let lessons = lessons?;
         if lessons.is_empty() && !only_ranks {
@@ -195,20 +204,18 @@ impl<'a> Training<'a> {
     /// Some steps on one graph.
     fn turn(&mut self, graph: usize, gradients: &mut Gradients) -> Result<(), UniversalError> {
         let PretrainTask { settings, seed, device, .. } = self.task;
-        let lesson = &mut self.lessons[graph];
-        let (share, own) = thinning(settings.thin, seed, self.state.steps);
-        let edge_index = lesson.thinned(share, own)?;
+        let turn = self.lessons[graph].turn(self.state.graphs[graph].turns, device)?;
         let mut losses: Vec<Tensor> = Vec::new();
-        for _ in 0..settings.turn {
+        for number in 0..turn.batches() {
             let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5bd1_e995);
             random.set_stream(self.state.steps);
             let hide_pairs = (random.next_u64() as f64 / u64::MAX as f64) < settings.hide_pairs;
-            let batch = lesson.batch(self.state.graphs[graph].steps, seed, hide_pairs)?;
+            let batch = turn.batch(number, hide_pairs, device)?;
             let universal = Arc::get_mut(&mut self.universal).expect(NOT_SHARED);
-            let area = universal.network.area(&edge_index, &batch.asks, FrontierBound::All)?;
+            let area = universal.network.area(&turn.edge_index, &batch.asks, FrontierBound::All)?;
             let mut tape = Tape::training(&universal.parameters, self.state.steps);
             let scores =
-                universal.network.scores(&mut tape, &lesson.relations, &batch.links, &mut area.rows()?)?;
+                universal.network.scores(&mut tape, &turn.relations, &batch.links, &mut area.rows()?)?;
             let loss = tape.softmax_loss(scores, &batch.targets, &batch.closed)?;
             losses.push(tape.value(loss));
             tape.backward(loss, gradients)?;
@@ -219,6 +226,7 @@ impl<'a> Training<'a> {
             (state.steps, state.queries) = (state.steps + 1, state.queries + batch.links.len() as u64);
             self.state.steps += 1;
         }
+        self.state.graphs[graph].turns += 1;
         device.synchronise()?;
         for loss in losses {
             let loss = f64::from(loss.number()?);

@@ -42,6 +42,48 @@ pub struct RankedGraph {
     pub split: RankedSplit,
 }
 
+/// Graphs with rules, drawn at random.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InventedGraphs {
+    /// Their share of the time, relative to those of the graphs that are read.
+    pub share: f64,
+    /// Queries of a step.
+    #[serde(default = "sixteen")]
+    pub batch: usize,
+}
+
+/// Every turn trains on a variant of a graph. How often variants differ from the graph, and by how much.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Variety {
+    /// The largest share of the facts that is left out, drawn anew for every variant; it is asked for facts of these.
+    pub thin: f64,
+    /// The share of variants that are the surroundings of a few entities.
+    pub part: f64,
+    /// The share of variants that have some of the relations only.
+    pub relations: f64,
+    /// The share of variants in which some relations are two in one, and some are the halves of one.
+    pub recut: f64,
+}
+
+impl Default for Variety {
+    fn default() -> Self {
+        Variety { thin: 0.3, part: 0.5, relations: 0.4, recut: 0.3 }
+    }
+}
+
+impl Variety {
+    /// The least share of the facts that is left out.
+    pub const THINNEST: f64 = 0.05;
+
+    fn check(&self) -> Result<(), WrongValue> {
+        number("thin", self.thin, Variety::THINNEST..=0.9)?;
+        let shares = [("part", self.part), ("relations", self.relations), ("recut", self.recut)];
+        shares.into_iter().try_for_each(|(name, share)| number(name, share, 0.0..=1.0))
+    }
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -69,9 +111,9 @@ pub struct PretrainSettings {
     /// The share of batches in which all links between subject and answer are hidden, not only the fact asked for.
     /// Without such batches the network learns to copy links, with nothing else it learns that linked pairs are wrong.
     pub hide_pairs: f64,
-    /// The largest share of a graph's facts that is left out at random; the share is drawn anew for every turn.
-    pub thin: f64,
-    /// Consecutive steps on one graph. Longer turns prepare fewer thinned graphs.
+    /// How the variants of a graph differ from it and from each other.
+    pub variety: Variety,
+    /// Consecutive steps on one variant of a graph. Longer turns prepare fewer variants.
     pub turn: usize,
     /// Minutes of training between two rankings of the graphs in `ranked`; 0 ranks them at the end only.
     pub rank_every: f64,
@@ -81,6 +123,8 @@ pub struct PretrainSettings {
     pub network: UniversalSettings,
     /// The graphs to train on.
     pub train: Vec<TrainingGraph>,
+    /// Graphs that are invented, a new one for every turn; they have a share of the time like the others.
+    pub invented: Option<InventedGraphs>,
     /// The graphs to rank.
     pub ranked: Vec<RankedGraph>,
 }
@@ -95,12 +139,13 @@ impl Default for PretrainSettings {
             weight_decay: 1e-4,
             clip: 1.0,
             hide_pairs: 0.4,
-            thin: 0.3,
+            variety: Variety::default(),
             turn: 16,
             rank_every: 0.0,
             ranked_queries: 240,
             network: UniversalSettings::default(),
             train: Vec::new(),
+            invented: None,
             ranked: Vec::new(),
         }
     }
@@ -133,12 +178,16 @@ impl PretrainSettings {
         number("weight_decay", self.weight_decay, 0.0..=1.0)?;
         number("clip", self.clip, positive)?;
         number("hide_pairs", self.hide_pairs, 0.0..=1.0)?;
-        number("thin", self.thin, 0.0..=0.9)?;
+        self.variety.check().map_err(|wrong| wrong.in_group("variety"))?;
         number("rank_every", self.rank_every, 0.0..)?;
         whole("turn", self.turn, 1..)?;
         for graph in &self.train {
             number("share", graph.share, positive).map_err(|wrong| wrong.in_group("train"))?;
             whole("batch", graph.batch, 1..=4096).map_err(|wrong| wrong.in_group("train"))?;
+        }
+        if let Some(invented) = &self.invented {
+            number("share", invented.share, positive).map_err(|wrong| wrong.in_group("invented"))?;
+            whole("batch", invented.batch, 1..=4096).map_err(|wrong| wrong.in_group("invented"))?;
         }
         let alike =
             |index: usize| self.train[..index].iter().any(|other| other.path == self.train[index].path);
