@@ -286,7 +286,7 @@ pub(crate) fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
 
 /// The weights that fit all `queries`, of any direction and of many graphs, beginning from `given`.
 pub(crate) fn fit_together(queries: &[FitQuery], given: &Features) -> Features {
-    fit_common(&queries.iter().collect::<Vec<&FitQuery>>(), given, Hold::LIGHT)
+    fit_common(&queries.iter().collect::<Vec<&FitQuery>>(), given, Hold::of(queries, given))
 }
 
 /// Weights common to all, held to `given`.

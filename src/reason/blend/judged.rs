@@ -1,6 +1,6 @@
 //! Queries with known answers over one graph or several: weights that were fitted over some are measured on others.
 
-use super::super::fit::{FitQuery, fit_together, leaving_out};
+use super::super::fit::{FitQuery, fit_together};
 use super::super::recipe::FeatureWeights;
 use super::Blend;
 use crate::eval::{EvalError, Reasoner, Side};
@@ -14,10 +14,8 @@ const JUDGED_AT_ONCE: usize = 128;
 /// Queries with a known answer, with the features of their candidates.
 #[derive(Clone, Debug, Default)]
 pub struct JudgedQueries {
-    /// Those whose answer is among the candidates.
-    queries: Vec<FitQuery>,
-    /// How many there are, with those whose answer is not.
-    asked: usize,
+    /// `None` where the answer is no candidate.
+    queries: Vec<Option<FitQuery>>,
     further: Vec<&'static str>,
 }
 
@@ -41,10 +39,9 @@ impl Blend {
             let alone: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
             let seen = self.seen(&alone, &Silent).map_err(EvalError::Reasoner)?;
             let judged = seen.par_iter().zip(batch);
-            let judged = judged.filter_map(|(seen, &asked)| self.judged(seen, asked, (truth, &[])));
-            queries.par_extend(judged);
+            queries.par_extend(judged.map(|(seen, &asked)| self.judged(seen, asked, (truth, &[]))));
         }
-        Ok(JudgedQueries { queries, asked: asked.len(), further: self.members.further_names() })
+        Ok(JudgedQueries { queries, further: self.members.further_names() })
     }
 }
 
@@ -52,31 +49,42 @@ impl JudgedQueries {
     /// The queries of several graphs, of whose blends the members have to be the same.
     pub fn together<'q>(graphs: impl IntoIterator<Item = &'q Self>) -> Self {
         let mut all = Self::default();
-        for Self { queries, asked, further } in graphs {
+        for Self { queries, further } in graphs {
             all.queries.extend_from_slice(queries);
-            all.asked += asked;
             all.further.clone_from(further);
         }
         all
     }
 
-    /// Those features that have a weight in `kept`, and no others.
+    /// The queries about the first half of the facts, and about the second.
+    pub fn halves(&self) -> [Self; 2] {
+        let (first, second) = self.queries.split_at(self.queries.len() / 4 * 2);
+        [first, second].map(|part| Self { queries: part.to_vec(), further: self.further.clone() })
+    }
+
+    /// Only the features that have a weight in `kept`.
     #[must_use]
     pub fn with_only(&self, kept: &FeatureWeights) -> Self {
         let row = kept.row(&self.further);
         let places: Vec<usize> = (0..row.len()).filter(|&at| row[at] == 0.0).collect();
-        Self { queries: leaving_out(&self.queries, &places), further: self.further.clone(), ..*self }
+        let mut all = self.clone();
+        for candidate in all.queries.iter_mut().flatten().flat_map(|query| &mut query.candidates) {
+            places.iter().for_each(|&at| candidate[at] = 0.0);
+        }
+        all
     }
 
-    /// The weights that make the right answers of all these queries likeliest.
+    /// The weights that make the right answers of all these queries likeliest, held to `given` as far as there are few.
     pub fn fitted(&self, given: &FeatureWeights) -> FeatureWeights {
-        FeatureWeights::of_row(&fit_together(&self.queries, &given.row(&self.further)), &self.further)
+        let queries: Vec<FitQuery> = self.queries.iter().flatten().cloned().collect();
+        FeatureWeights::of_row(&fit_together(&queries, &given.row(&self.further)), &self.further)
     }
 
     /// The mean reciprocal rank by these weights; an answer that is no candidate counts as 0.
     pub fn mrr(&self, weights: &FeatureWeights) -> f64 {
         let row = weights.row(&self.further);
-        let ranks: Vec<f64> = self.queries.par_iter().map(|query| query.reciprocal_rank(&row)).collect();
-        ranks.iter().sum::<f64>() / self.asked.max(1) as f64
+        let rank = |query: &Option<FitQuery>| query.as_ref().map_or(0.0, |query| query.reciprocal_rank(&row));
+        let ranks: Vec<f64> = self.queries.par_iter().map(rank).collect();
+        ranks.iter().sum::<f64>() / ranks.len().max(1) as f64
     }
 }
