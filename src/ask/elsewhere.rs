@@ -3,7 +3,8 @@
 //!
 //! Rules, a propagator and a walker without entity embeddings know relations alone, and so can answer there. An
 //! embedding model, and a walker with entity embeddings, cannot: they are left out, and a blend uses the remaining
-//! members. Relations get the ids that they have in the run; facts of other relations are left out and counted.
+//! members. Relations get the ids that they have in the run. Others come after them if a member answers queries of any
+//! relation, which then answers theirs alone; if none does, their facts are left out and counted.
 
 use super::AskError;
 use crate::config::{Config, LearnValid, System};
@@ -28,12 +29,27 @@ pub struct OtherGraph {
     pub relations_left_out: Vec<String>,
     /// The facts of those relations, in any split.
     pub facts_left_out: usize,
+    /// Relations of the other graph that the run has never seen and yet answers, by one member alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations_not_learnt: Vec<String>,
+    /// The facts of those relations, in any split.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub facts_not_learnt: usize,
+    /// Why the probabilities of their answers are rough; `None` if they have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rough: Option<String>,
+}
+
+// Signature of serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl OtherGraph {
     /// What users should know about answers on this graph, one sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let Self { data, members_left_out, rules_left_out, relations_left_out, facts_left_out } = self;
+        let Self { data, members_left_out, rules_left_out, relations_left_out, facts_left_out, .. } = self;
         let mut notes = Vec::new();
         for member in members_left_out {
             notes.push(format!(
@@ -52,7 +68,26 @@ impl OtherGraph {
                 "on {data}: {facts_left_out} facts left out, of {count} {relations} that the run has not learnt: {listed}"
             ));
         }
+        notes.extend(self.note_of_not_learnt());
         notes
+    }
+
+    fn note_of_not_learnt(&self) -> Option<String> {
+        let Self { data, relations_not_learnt, facts_not_learnt, rough, .. } = self;
+        let count = relations_not_learnt.len();
+        let [relations, facts] = [(count, "relation"), (*facts_not_learnt, "fact")]
+            .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }));
+        let probabilities = match rough {
+            Some(why) => format!("probabilities are rough there: {why}"),
+            None => "there are no probabilities there".to_owned(),
+        };
+        let listed = listed(relations_not_learnt.iter().map(String::as_str));
+        (count > 0).then(|| {
+            format!(
+                "on {data}: {relations} that the run has not learnt ({facts}): {listed}; the universal propagator answers \
+                 there alone, and {probabilities}"
+            )
+        })
     }
 }
 
@@ -99,6 +134,9 @@ pub(super) fn other_data(
         return Ok((given, OtherRelations::default()));
     }
     let relations = &own.names.relations;
+    if member::of_any_relation(config).is_some() {
+        return Ok(given.with_relations_first(relations));
+    }
     let (dataset, other) = given.with_relations(relations);
     if dataset.known.facts.is_empty() {
         let (theirs, ours) = (listed(given.names.relations.iter()), listed(relations.iter()));

@@ -143,7 +143,7 @@ impl Model {
             rank,
             score,
             probability,
-            probability_rough: self.is_rough(probability),
+            probability_rough: self.is_rough(query.link, probability),
             instead: instead.as_ref().map(named),
             typical,
             because,

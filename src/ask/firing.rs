@@ -176,12 +176,15 @@ impl<'a> Left<'a> {
                 let probability = Probability::default();
                 Some(WithoutRule { score: None, rank: None, probability, probability_rough: false })
             }
-            Rescored::Score(score) => Some(WithoutRule {
-                score: Some(score),
-                rank: Some(self.rank(score, candidate.entity)),
-                probability: self.probability(score, candidate.entity),
-                probability_rough: self.model.why_rough().is_some(),
-            }),
+            Rescored::Score(score) => {
+                let probability = self.probability(score, candidate.entity);
+                Some(WithoutRule {
+                    score: Some(score),
+                    rank: Some(self.rank(score, candidate.entity)),
+                    probability,
+                    probability_rough: self.model.is_rough(self.found.query.link, probability),
+                })
+            }
         }
     }
 
@@ -202,7 +205,9 @@ impl<'a> Left<'a> {
 
     /// The probability of an answer with this score, the other candidates unchanged.
     fn probability(&self, score: f64, entity: EntityId) -> Probability {
-        let Some(calibrator) = &self.model.calibrator else { return Probability::default() };
+        let Some(calibrator) = self.model.calibrator_of(self.found.query.link) else {
+            return Probability::default();
+        };
         let others = self.found.candidates.iter().filter(|candidate| candidate.entity != entity);
         let mut scores: Vec<f64> = others.map(|candidate| candidate.score).chain([score]).collect();
         scores.sort_by(|a, b| b.total_cmp(a));

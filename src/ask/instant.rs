@@ -1,28 +1,46 @@
-//! Answers straight from a graph: the universal propagator and a second of rule mining, nothing trained.
+//! Answers straight from a graph: the universal propagator and what a second of rule mining finds, nothing trained.
 
+use super::probability::Rough;
 use super::{AskError, Model};
 use crate::config::{Config, Layer};
 use crate::eval::Side;
-use crate::eval::calibration::{Calibration, Judged, TOP, observe};
+use crate::eval::calibration::{Calibration, Calibrator, Judged, TOP, observe};
 use crate::graph::{Adjacency, Array, Dataset, Known, Query, Triple, evenly};
 use crate::progress::{Progress, Quiet};
-use crate::run::{self, RunSpec, Source};
+use crate::run::{self, Learnable, RunSpec, Source};
 use crate::shard::Shard;
 use crate::tensor::Device;
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The facts that rough probabilities are fitted to: at most, at least, and about how many facts of the graph all queries
-/// for them may visit together, which bounds the time.
+/// for them may visit together, which bounds the time. If the fewest would visit more than the limit, there are none.
 const ROUGH_MOST: usize = 64;
 const ROUGH_LEAST: usize = 8;
 const ROUGH_WORK: usize = 600_000;
+const ROUGH_LIMIT: usize = 6_000_000;
+/// The vectors of the relations, which are computed for every relation and direction asked for, take as long a relation as
+/// visiting so many facts.
+const RELATION_WORK: usize = 12;
+/// With more than this part of the facts taken away, rules are mined again without them, which takes no time then.
+const MINED_AGAIN: usize = 50;
 /// Of a graph with fewer facts, at most this part of them is taken away.
 const ROUGH_PART: usize = 4;
 
-/// The settings of instant answers. Rules are mined so that a path can be shown with the rule that it follows.
-pub const INSTANT: [&str; 5] =
-    ["system=universal", "rules.seconds=0.6", "rules.longer=false", "rules.max_length=2", "rules.top=50"];
+/// The settings of instant answers: a blend of the universal propagator and short rules. Its weights were fitted over many
+/// graphs; they are fitted again where there is a validation split.
+pub const INSTANT: [&str; 9] = [
+    "system=blend",
+    "blend.with_walker=false",
+    "blend.with_embedding=false",
+    "blend.also=[\"universal\"]",
+    "blend.validation_queries=300",
+    "rules.seconds=0.6",
+    "rules.longer=false",
+    "rules.max_length=2",
+    "rules.top=50",
+];
 
 /// A model that answers over `dataset` at once; its files are in the folder `out`, which must stay while it is in use.
 /// All facts of the data may be its graph: no split is needed. Without a validation split probabilities are rough: fitted
@@ -73,31 +91,57 @@ pub fn with_weights(file: &Path) -> String {
 }
 
 impl Model {
-    /// Replaces the probabilities of a run of the universal propagator by rough ones, fitted to the graph that it answers
-    /// on; there are none if nothing can be taken away from the graph and be found again.
+    /// Replaces the probabilities by rough ones, fitted to the graph that it answers on; there are none if nothing can be
+    /// taken away from the graph and be found again.
     pub(super) fn calibrate_roughly(&mut self, progress: &dyn Progress) -> Result<(), AskError> {
-        let rough = self.rough_calibration(progress)?;
-        let why =
-            |facts| format!("calibration was fitted to only {facts} facts, each taken away and asked for");
-        self.set_rough(rough.as_ref().map(|(calibration, facts)| (calibration, why(*facts))));
+        let rough = self.rough(&self.dataset().known.facts, progress)?;
+        (self.calibrator, self.why_rough) = rough.map(|Rough { calibrator, why }| (calibrator, why)).unzip();
         Ok(())
     }
 
-    /// A calibration on an even sample of the facts, each asked for at both ends on the graph without the sample, as
-    /// queries that have an answer to find; also how many facts these are. `None` if there are no answers at all.
-    fn rough_calibration(&self, progress: &dyn Progress) -> Result<Option<(Calibration, usize)>, AskError> {
+    /// Fits rough probabilities to the facts of relations that the run has not learnt, if there are any.
+    pub(super) fn calibrate_not_learnt(&mut self, progress: &dyn Progress) -> Result<(), AskError> {
+        let Some(learnt) = self.artifacts.learnable.learnt_beside_others() else { return Ok(()) };
+        let facts = self.dataset().known.facts.iter().copied();
+        let facts: Vec<Triple> = facts.filter(|fact| fact.relation.index() >= learnt).collect();
+        self.not_learnt = self.rough(&facts, progress)?;
+        if let Some(on) = &mut self.on {
+            on.rough = self.not_learnt.as_ref().map(|rough| rough.why.clone());
+        }
+        Ok(())
+    }
+
+    /// About how many facts of the graph the queries for both ends of one of them visit.
+    fn rough_work(&self) -> usize {
+        let graph = self.graph();
+        (graph.facts() + RELATION_WORK * graph.relations()).max(1)
+    }
+
+    /// Whether the graph is small enough for rough probabilities.
+    pub(super) fn can_afford_rough(&self) -> bool {
+        ROUGH_LEAST * self.rough_work() <= ROUGH_LIMIT
+    }
+
+    /// Probabilities that are fitted to an even sample of `facts`, each asked for at both ends on the graph without the
+    /// sample, as queries that have an answer to find. `None` if there are no answers at all, or it would take too long.
+    fn rough(&self, facts: &[Triple], progress: &dyn Progress) -> Result<Option<Rough>, AskError> {
         let dataset = self.dataset();
-        let facts = &dataset.known.facts;
-        let affordable = (ROUGH_WORK / facts.len().max(1)).clamp(ROUGH_LEAST, ROUGH_MOST);
+        let affordable = (ROUGH_WORK / self.rough_work()).clamp(ROUGH_LEAST, ROUGH_MOST);
         let sample = evenly(facts, affordable.min(facts.len() / ROUGH_PART).max(1));
-        if sample.len() == facts.len() {
+        if sample.len() == facts.len() || !self.can_afford_rough() {
             return Ok(None);
         }
         let gone: HashSet<&Triple> = sample.iter().collect();
-        let rest: Array<Triple> = facts.iter().filter(|fact| !gone.contains(fact)).copied().collect();
+        let rest: Array<Triple> =
+            dataset.known.facts.iter().filter(|fact| !gone.contains(fact)).copied().collect();
         let known = Known { queries: rest.clone(), facts: rest, ..Known::default() };
         let graph = dataset.graph_of(&known);
-        let reasoner = self.artifacts.universal_on(&graph)?;
+        let before = &self.artifacts.learnable;
+        let without = self.artifacts.on(Learnable { graph: Arc::clone(&graph), known, ..before.clone() });
+        // Rules that were counted on few facts know those that are taken away.
+        let few = sample.len() * MINED_AGAIN > dataset.known.facts.len() && self.on.is_none();
+        let without = if few { without.with_own_rules(self.seed, &Quiet(progress))? } else { without };
+        let reasoner = without.reasoner()?;
         let truth = Adjacency::new(graph.entities(), &[&sample]);
         let mut queries: Vec<(Query, f64)> =
             Side::Both.asked(&sample).map(|(query, _)| (query, 1.0)).collect();
@@ -106,8 +150,16 @@ impl Model {
         let notes = dataset.known.notes.has_confidence().then_some(&dataset.known.notes);
         let denied = [&dataset.known.negatives[..], &dataset.known.valid_negatives[..]];
         let judged = Judged { graph: &graph, taken_out: None, truth: &truth, hides: false, notes, denied };
-        let outcomes = observe(&reasoner, &queries, judged, TOP, Shard::WHOLE, &Quiet(progress))?;
-        Ok(Calibration::fit(&outcomes.into(), &dataset.names).map(|calibration| (calibration, sample.len())))
+        let outcomes = observe(reasoner.reasoner(), &queries, judged, TOP, Shard::WHOLE, &Quiet(progress))?;
+        let fitted = Calibration::fit(&outcomes.into(), &dataset.names);
+        let facts = match sample.len() {
+            1 => "one fact,".to_owned(),
+            count => format!("{count} facts, each"),
+        };
+        Ok(fitted.map(|calibration| Rough {
+            calibrator: Calibrator::new(&calibration, &dataset.names),
+            why: format!("calibration was fitted to only {facts} taken away and asked for"),
+        }))
     }
 }
 

@@ -4,12 +4,13 @@ use super::browse::RulesByHead;
 use super::elsewhere::{OtherGraph, for_another_graph, other_data};
 use super::given::FittedVerdicts;
 use super::held_out::HeldOutIndex;
+use super::probability::Rough;
 use super::{AskError, HeldOut, NameIndex, Naming, RunReport};
 use crate::config::{Config, Layer, System};
 use crate::embed::Embedding;
 use crate::eval::calibration::{Calibration, Calibrator};
 use crate::eval::{Protocol, Report, Split, evaluate_relations, evaluate_split};
-use crate::graph::{Dataset, EntityId, FactCounts, Graph, Names, Query, RelationId};
+use crate::graph::{Dataset, EntityId, FactCounts, Graph, Names, OtherRelations, Query, RelationId};
 use crate::progress::{Metric, Progress, Silent};
 use crate::reason::{Explains, path_table};
 use crate::rule::ScoredRule;
@@ -38,6 +39,8 @@ pub struct Model {
     pub(super) rules: Arc<[ScoredRule]>,
     pub(super) calibrator: Option<Calibrator>,
     pub(super) why_rough: Option<String>,
+    /// The same for answers of relations that were not learnt.
+    pub(super) not_learnt: Option<Rough>,
     pub(super) seed: u64,
     /// The graph it answers on, if that is not the graph it was learnt from.
     pub(super) on: Option<OtherGraph>,
@@ -117,19 +120,28 @@ impl OpenOptions {
             Some(source) => {
                 let (dataset, other) = other_data(source, &manifest.dataset(&directory)?.0, &config)?;
                 let sum = Checksum::of_known(&dataset.names, &dataset.known);
-                let (relations_left_out, facts_left_out) = (other.names, other.facts);
+                let answered = member::of_any_relation(&config).is_some();
+                let (left_out, not_learnt) = match answered {
+                    true => (OtherRelations::default(), other),
+                    false => (other, OtherRelations::default()),
+                };
                 let data = source.name();
                 let on = OtherGraph {
                     data,
                     members_left_out: members_left_out.into_iter().map(str::to_owned).collect(),
-                    relations_left_out,
-                    facts_left_out,
-                    rules_left_out: 0,
+                    relations_left_out: left_out.names,
+                    facts_left_out: left_out.facts,
+                    relations_not_learnt: not_learnt.names,
+                    facts_not_learnt: not_learnt.facts,
+                    ..OtherGraph::default()
                 };
                 (dataset, sum, Some(on))
             }
         };
         let learnable = Learnable::of(&dataset, &config, sum);
+        let not_learnt = on.as_ref().map_or(0, |on| on.relations_not_learnt.len());
+        let learnt_relations = (not_learnt > 0).then(|| dataset.names.relations.len() - not_learnt);
+        let learnable = Learnable { learnt_relations, ..learnable };
         let device = match &self.device {
             Some(device) => device.clone(),
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,
@@ -182,6 +194,7 @@ impl Model {
             reasoner,
             calibrator,
             why_rough,
+            not_learnt: None,
             seed,
             on: None,
             source_change: None,
@@ -193,12 +206,6 @@ impl Model {
             rules_by_head: OnceLock::new(),
             fitted: FittedVerdicts::default(),
         })
-    }
-
-    /// Replaces its probabilities by rough ones, and why they are, or by none.
-    pub(super) fn set_rough(&mut self, rough: Option<(&Calibration, String)>) {
-        self.calibrator = rough.as_ref().map(|(calibration, _)| Calibrator::new(calibration, self.names()));
-        self.why_rough = rough.map(|(_, why)| why);
     }
 
     /// Records the graph it was opened on.
@@ -213,6 +220,7 @@ impl Model {
         if !member::knows_relations(self.config()) {
             self.calibrate_roughly(&Silent)?;
         }
+        self.calibrate_not_learnt(&Silent)?;
         Ok(())
     }
 

@@ -70,7 +70,7 @@ impl Takes {
         };
         Self {
             entities: config.system != System::Embedding && !member::all().iter().any(bound),
-            relations: !member::knows_relations(config),
+            relations: member::of_any_relation(config).is_some(),
         }
     }
 }
@@ -254,7 +254,10 @@ impl Model {
         let known = whole.unwrap_or_else(|| dataset.known.clone());
         let names = Arc::clone(&dataset.names);
         let graph = Arc::new(Graph::new(names.entities.len(), names.relations.len(), &known.facts));
-        let learnable = Learnable { graph, known, names, ..before.clone() };
+        // A blend answers queries of new relations by the member that needs to know none.
+        let learnt = member::knows_relations(self.config()).then(|| self.names().relations.len());
+        let learnt_relations = before.learnt_relations.or(learnt);
+        let learnable = Learnable { graph, known, names, learnt_relations, ..before.clone() };
         let artifacts = self.artifacts.on(learnable);
         let reasoner = artifacts.reasoner()?;
         let same_names = Arc::ptr_eq(&dataset.names, self.names());
@@ -267,6 +270,7 @@ impl Model {
             rules: Arc::clone(&self.rules),
             calibrator: self.calibrator.clone(),
             why_rough: self.why_rough.clone(),
+            not_learnt: self.not_learnt.clone(),
             seed: self.seed,
             on: None,
             source_change: self.source_change.clone(),

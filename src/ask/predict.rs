@@ -223,7 +223,7 @@ impl Model {
     /// An answer to `query` with its names.
     pub(super) fn named(&self, query: Query, reasoned: &Reasoned, probability: Probability) -> Answer {
         let held_out = self.held_out(query, reasoned.entity);
-        let probability_rough = self.is_rough(probability);
+        let probability_rough = self.is_rough(query.link, probability);
         self.noted(Answer {
             probability,
             probability_rough,

@@ -5,11 +5,18 @@ use crate::eval::calibration::{
     Calibrator, Outcome, RankedScores, Reliability, TOP, outcomes_on_test, outcomes_on_valid,
 };
 use crate::eval::{Split, of_relations};
-use crate::graph::{Graph, RelationId, evenly};
+use crate::graph::{Graph, Link, RelationId, evenly};
 use crate::progress::Progress;
 use crate::reason::{Found, ScoreBounds};
 use crate::run::member;
 use crate::shard::Shard;
+
+/// Rough probabilities, and why they are.
+#[derive(Clone)]
+pub(super) struct Rough {
+    pub(super) calibrator: Calibrator,
+    pub(super) why: String,
+}
 
 /// The probabilities of the answers to one query.
 pub(super) struct Probabilities<'a> {
@@ -34,12 +41,12 @@ impl Model {
     pub(super) fn probabilities_on(&self, found: &Found, graph: &Graph) -> Probabilities<'_> {
         let scores = found.candidates.iter().map(|candidate| candidate.score);
         let list = RankedScores::new(found.query, graph, scores);
-        Probabilities { calibrator: self.calibrator.as_ref(), list }
+        Probabilities { calibrator: self.calibrator_of(found.query.link), list }
     }
 
     /// A bound on the probabilities of answers with such scores; `None` if there are no probabilities.
     pub(super) fn probability_at_most(&self, bounds: &ScoreBounds) -> Option<f64> {
-        let calibrator = self.calibrator.as_ref()?;
+        let calibrator = self.calibrator_of(bounds.query.link)?;
         let list = |scores: &[f64]| RankedScores::new(bounds.query, self.graph(), scores.iter().copied());
         Some(calibrator.at_most([&list(&bounds.lowest), &list(&bounds.highest)]))
     }
@@ -49,9 +56,24 @@ impl Model {
         self.calibrator.as_ref().and(self.why_rough.as_deref())
     }
 
-    /// Whether a probability of this model is rough.
-    pub(super) fn is_rough(&self, probability: Probability) -> bool {
-        probability.0.is_some() && self.why_rough().is_some()
+    /// Whether a probability of an answer to a query by `link` is rough.
+    pub(super) fn is_rough(&self, link: Link, probability: Probability) -> bool {
+        probability.0.is_some() && (self.why_rough().is_some() || !self.is_learnt(link))
+    }
+
+    /// Whether the relation was learnt.
+    fn is_learnt(&self, link: Link) -> bool {
+        let learnt = self.artifacts.learnable.learnt_beside_others();
+        let is_other = |(learnt, relation): (usize, RelationId)| relation.index() >= learnt;
+        !learnt.zip(link.relation()).is_some_and(is_other)
+    }
+
+    /// What gives the answers to queries by `link` their probabilities.
+    pub(super) fn calibrator_of(&self, link: Link) -> Option<&Calibrator> {
+        match self.is_learnt(link) {
+            true => self.calibrator.as_ref(),
+            false => self.not_learnt.as_ref().map(|rough| &rough.calibrator),
+        }
     }
 
     /// Why answers have no probability, and the remedy; `None` if they have one.
@@ -59,7 +81,7 @@ impl Model {
     /// # Errors
     /// If the list of stages cannot be read.
     pub fn why_no_probability(&self) -> Result<Option<String>, AskError> {
-        if self.calibrator.is_some() {
+        if self.calibrator.is_some() || self.not_learnt.is_some() {
             return Ok(None);
         }
         if let Some(on) = self.on().filter(|on| !on.members_left_out.is_empty()) {
@@ -68,8 +90,15 @@ impl Model {
                 "no probabilities: they were calibrated with {left_out}, left out on this graph"
             )));
         }
-        if self.on().is_some() && !member::knows_relations(self.config()) {
-            let why = "this graph has too few facts to take some away and ask for them";
+        let roughly = self.on().is_some() && !member::knows_relations(self.config());
+        if roughly || self.dataset.known.valid.is_empty() {
+            let why = match self.can_afford_rough() {
+                true => "this graph has too few facts to take some away and ask for them",
+                false => {
+                    "this graph is too large to take facts away and ask for them at once; \
+                     `run DATA --instant` does so"
+                }
+            };
             return Ok(Some(format!("no probabilities: {why}")));
         }
         let why = match self.valid_is_learnt() {
@@ -118,6 +147,9 @@ impl Model {
     ) -> Result<Option<Reliability>, AskError> {
         let Some(calibrator) = &self.calibrator else { return Ok(None) };
         let outcomes = self.outcomes(split, relations, most, Shard::WHOLE, progress)?;
+        if outcomes.is_empty() {
+            return Ok(None);
+        }
         let reliability = calibrator.reliability(&outcomes, TOP, |id| self.names().relation(id).to_owned());
         let Reliability { ece, error_above, .. } = reliability;
         progress.end(&format_args!("expected calibration error {ece:.4}, above 0.2 {error_above:.4}"));
@@ -137,7 +169,10 @@ impl Model {
         // 0 stands for all.
         let settings = Some(self.config().eval.calibration_queries).filter(|&queries| queries > 0);
         let most = settings.into_iter().chain(most).min().unwrap_or(0);
-        let asked = evenly(&of_relations(split.triples(&self.dataset), relations), most);
+        // Those of relations that were not learnt have probabilities of their own, which are rough.
+        let mut facts = of_relations(split.triples(&self.dataset), relations).into_owned();
+        facts.retain(|fact| self.is_learnt(Link::forward(fact.relation)));
+        let asked = evenly(&facts, most);
         let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
         progress.begin("checking probabilities", "queries", None);
         Ok(match split {

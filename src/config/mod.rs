@@ -251,7 +251,7 @@ impl RulesConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct BlendConfig {
     /// Whether the weights are fitted on the validation split. Where that split is learnt from, the weights below are
-    /// used.
+    /// used; for rules and universal propagator alone, weights that were fitted over many graphs.
     pub fit: bool,
     /// The most validation triples used for that, evenly spread; 0 for all.
     pub validation_queries: usize,
@@ -308,6 +308,12 @@ impl BlendConfig {
         number("walker", self.walker, 0.0..)?;
         number("embedding", self.embedding, 0.0..)?;
         number("propagator", self.propagator, 0.0..)
+    }
+
+    /// Whether rules and the universal propagator answer, and nobody else.
+    pub fn is_rules_and_universal(&self) -> bool {
+        let others = self.with_walker || self.with_embedding || self.with_propagator;
+        self.with_rules && !others && self.also == ["universal"]
     }
 
     /// The weights if none are fitted: 0 for members that are left out.

@@ -50,7 +50,7 @@ impl FitQuery {
     }
 
     /// 1 / rank of the right answer, ties in the middle.
-    fn reciprocal_rank(&self, weights: &Features) -> f64 {
+    pub(crate) fn reciprocal_rank(&self, weights: &Features) -> f64 {
         let own = self.score(self.target, weights);
         let (mut above, mut beside) = (0.0, -1.0);
         for candidate in 0..self.candidates.len() {
@@ -282,6 +282,11 @@ pub(crate) fn fit(queries: &[FitQuery], given: &Features) -> FittedWeights {
         pull.is_finite().then(|| (link, newton(&queries, &prior)))
     };
     FittedWeights { common, own: links.into_iter().filter_map(own).collect() }
+}
+
+/// The weights that fit all `queries`, of any direction and of many graphs, beginning from `given`.
+pub(crate) fn fit_together(queries: &[FitQuery], given: &Features) -> Features {
+    fit_common(&queries.iter().collect::<Vec<&FitQuery>>(), given, Hold::of(queries, given))
 }
 
 /// Weights common to all, held to `given`.

@@ -4,6 +4,7 @@
 //! [evidence](Evidence), and [reasons](Explains::reasons) are made from that without another search.
 
 mod because;
+mod beside_learnt;
 mod blend;
 mod by_score;
 mod cases;
@@ -22,7 +23,8 @@ mod rules;
 mod walker;
 
 pub use because::{Because, Detail, GraphFeature, MemberShare, SharePart, ShareSource};
-pub use blend::{Blend, Further, Members};
+pub use beside_learnt::{BesideLearnt, of_first_relations};
+pub use blend::{Blend, Further, JudgedQueries, Members};
 pub use by_score::ByScore;
 pub use cases::{Case, CaseSide};
 pub use embedding::ByEmbedding;

@@ -6,7 +6,7 @@ use super::member::{self, APPLIED, BLENDING, EMBEDDINGS, RULES, UNIVERSAL_WEIGHT
 use super::{Checksum, RunError};
 use crate::config::Config;
 use crate::graph::Graph;
-use crate::reason::{ByRules, Explains, OfKind};
+use crate::reason::{BesideLearnt, ByRules, Explains, OfKind};
 use crate::tensor::{Archive, Device};
 use serde::de::DeserializeOwned;
 use std::any::Any;
@@ -170,6 +170,15 @@ impl Artifacts {
     /// # Errors
     /// If an artifact cannot be loaded.
     pub fn reasoner(&self) -> Result<Arc<dyn Explains>, RunError> {
+        let others = self.learnable.learnt_beside_others().zip(member::of_any_relation(&self.config));
+        let Some((learnt, member)) = others else { return self.reasoner_of_learnt() };
+        let Some(others) = member.reasoner(self)? else { return self.reasoner_of_learnt() };
+        let within = self.on(self.learnable.of_first_relations(learnt));
+        Ok(Arc::new(BesideLearnt::new(within.reasoner_of_learnt()?, others, learnt)))
+    }
+
+    /// The reasoner of this run on a graph whose relations were learnt.
+    fn reasoner_of_learnt(&self) -> Result<Arc<dyn Explains>, RunError> {
         let alone = member::of_system(self.config.system).filter(|_| !self.has(BLENDING));
         let reasoner = alone.map(|member| member.reasoner(self)).transpose()?.flatten();
         match reasoner {

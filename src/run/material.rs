@@ -4,6 +4,7 @@ use super::mirror::Mirror;
 use super::{Checksum, FirstRun, RunDirectory, RunError, Warm};
 use crate::config::{Config, LearnValid};
 use crate::graph::{Dataset, Graph, Known, Names};
+use crate::reason::of_first_relations;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub struct Learnable {
     pub valid_learnt: bool,
     /// The checksum of all of it.
     pub checksum: Checksum,
+    /// How many relations, the first ones, were learnt, if this is not the graph that was learnt from and there may be
+    /// others.
+    pub learnt_relations: Option<usize>,
 }
 
 impl Learnable {
@@ -37,7 +41,19 @@ impl Learnable {
         let is_same = known.facts.is_same(&tuning.facts) && known.queries.is_same(&tuning.queries);
         let checksum = if is_same { sum } else { Checksum::of_known(&dataset.names, &known) };
         let graph = dataset.graph_of(&known);
-        Self { graph, names: dataset.names.clone(), known, tuning, valid_learnt, checksum }
+        let names = dataset.names.clone();
+        Self { graph, names, known, tuning, valid_learnt, checksum, learnt_relations: None }
+    }
+
+    /// How many relations were learnt, if there are others.
+    pub fn learnt_beside_others(&self) -> Option<usize> {
+        self.learnt_relations.filter(|&learnt| learnt < self.graph.relations())
+    }
+
+    /// The same with the first `relations` relations alone.
+    pub(super) fn of_first_relations(&self, relations: usize) -> Self {
+        let graph = Arc::new(of_first_relations(&self.graph, relations));
+        Self { graph, learnt_relations: None, ..self.clone() }
     }
 }
 

@@ -394,7 +394,37 @@ impl Network {
         self.score(tape, (state, start), rows)
     }
 
-    /// The same without gradients, from the vectors that [`Network::links`] gives for the distinct links; a layer's
+    /// The same on a tape whose gradients are asked for at the edges alone, from the vectors of the links. No gradient goes
+    /// to what makes the weights of links: with many relations that would take most of the time and the memory.
+    pub(super) fn traced_scores(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        (all, asked): (Tensor, &AskedLinks),
+        rows: &mut Rows,
+    ) -> Result<Var, UniversalError> {
+        let device = parameters.device();
+        let places = asked.places.as_ref().map(|places| Indices::new(device, places)).transpose()?;
+        let links = all.rows() / asked.distinct.len().max(1);
+        let mut aside = Tape::inference(parameters).exact(true);
+        let all = aside.constant(all)?;
+        let states = self.link_states(&mut aside, all, links, &asked.distinct)?;
+        let own = tape.constant(aside.value(states.asked))?;
+        let states = [states.all, states.asked, states.asked_by_row].map(|var| aside.value(var));
+        let start = self.query_start(tape, own, places.as_ref())?;
+        let mut state = start;
+        for (index, layer) in self.entity_layers.iter().enumerate() {
+            let mut aside = Tape::inference(parameters).exact(true);
+            let [all, asked, asked_by_row] = states.clone().map(|state| aside.constant(state));
+            let states = LinkStates { all: all?, asked: asked?, asked_by_row: asked_by_row? };
+            let weights = self.link_weights(&mut aside, layer, states, places.as_ref())?;
+            let weights = tape.constant(aside.value(weights))?;
+            state = self.entity_layer(tape, index + 1, (state, start), weights, rows)?;
+        }
+        self.score(tape, (state, start), rows)
+    }
+
+    /// The scores without gradients, from the vectors that [`Network::links`] gives for the distinct links; a layer's
     /// buffers are freed once the next layer is done.
     pub(super) fn answers(
         &self,

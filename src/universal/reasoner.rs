@@ -135,8 +135,10 @@ impl UniversalReasoner {
         let asks = [ReachQuery { start: query.subject.0, without: None }];
         let (mut rows, trace) = network.area(&self.edge_index, &asks, self.frontier)?.traced()?;
         let share = picking(parameters.device(), self.edge_index.nodes(), answer.index(), 1.0)?;
+        let asked = AskedLinks::new(&[kind_of(query.link)]);
+        let states = self.link_states(&asked.distinct)?;
         let mut tape = Tape::training(parameters, 0);
-        let scores = network.scores(&mut tape, &self.relations, &[kind_of(query.link)], &mut rows)?;
+        let scores = network.traced_scores(&mut tape, parameters, (states, &asked), &mut rows)?;
         let score = tape.weighted_sum(scores, &share)?;
         tape.backward(score, &mut Gradients::new(parameters))?;
         let mut layers = Vec::new();

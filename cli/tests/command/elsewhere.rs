@@ -189,6 +189,101 @@ fn apply_leaves_out_rules_that_name_what_the_data_lacks() {
 }
 
 #[test]
+fn a_blend_answers_relations_that_it_has_not_learnt_by_its_universal_member_alone() {
+    let tool = learnt(&[
+        "system=blend",
+        "blend.with_walker=false",
+        "blend.with_embedding=false",
+        "blend.also=[\"universal\"]",
+    ]);
+    // In the other family, two relations have names that the run has never seen.
+    for split in ["train.tsv", "valid.tsv", "test.tsv"] {
+        let path = tool.path("other").join(split);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.replace("\tcousin_of\t", "\tvetter\t").replace("\tsibling_of\t", "\tgeschwister\t");
+        std::fs::write(path, text).unwrap();
+    }
+    std::fs::remove_file(tool.path("other/splits.sha256")).unwrap();
+    let facts = |relation: &str| {
+        let files = ["train.tsv", "valid.tsv", "test.tsv"].map(|split| tool.path("other").join(split));
+        let text = files.map(|file| std::fs::read_to_string(file).unwrap()).concat();
+        text.lines()
+            .filter(|line| line.contains(&format!("\t{relation}\t")))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let (cousins, uncles) = (facts("vetter"), facts("uncle_of"));
+    let subject = cousins[0].split('\t').next().unwrap();
+
+    let predict = ["predict", "run", subject, "vetter", "--on", "other"];
+    let message = notes(&tool, &predict);
+    let count = cousins.len() + facts("geschwister").len();
+    assert!(
+        message.contains(&format!("on other: 2 relations that the run has not learnt ({count} facts): `"))
+            && message.contains("the universal propagator answers there alone, and probabilities are rough there: calibration was fitted to only 64 facts"),
+        "{message}"
+    );
+    let member = |answer: &Value, member: &str| {
+        answer["because"].as_array().unwrap().iter().any(|one| one["member"] == member)
+    };
+    let prediction = tool.json(&predict);
+    let answer = &prediction["answers"][0];
+    assert!(answer["probability"].is_number() && answer["probability_rough"] == true, "{prediction}");
+    assert!(!answer["path"].as_array().unwrap().is_empty() && !member(answer, "rules"), "{prediction}");
+    let object = answer["entity"].as_str().unwrap();
+    let why = tool.json(&["explain", "run", subject, "vetter", object, "--on", "other"]);
+    assert_eq!((&why["rank"], &why["probability"]), (&1.into(), &answer["probability"]));
+    assert_eq!(why["probability_rough"], true);
+
+    // Relations that were learnt are answered as on a graph without the new ones, by all members.
+    let known = uncles[0].split('\t').next().unwrap();
+    let there = tool.json(&["predict", "run", known, "uncle_of", "--on", "other"]);
+    let first = &there["answers"][0];
+    assert!(member(first, "rules") && member(first, "universal"), "{there}");
+    assert!(
+        first["probability"].is_number() && first.get("probability_rough").is_none_or(|rough| rough == false)
+    );
+    let learnt_alone = |split: &str| {
+        let text = std::fs::read_to_string(tool.path("other").join(split)).unwrap();
+        let lines =
+            text.lines().filter(|line| !line.contains("\tvetter\t") && !line.contains("\tgeschwister\t"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    std::fs::create_dir(tool.path("part")).unwrap();
+    for split in ["train.tsv", "valid.tsv", "test.tsv"] {
+        tool.write(&format!("part/{split}"), &learnt_alone(split));
+    }
+    let part = tool.json(&["predict", "run", known, "uncle_of", "--on", "part"]);
+    assert_eq!(part["answers"], there["answers"]);
+
+    let figures = tool.json(&["evaluate", "run", "--on", "other", "--direction", "both"]);
+    assert_eq!(figures["queries"], tool.json(&["stats", "other"])["test"].as_u64().unwrap() * 2);
+    assert_eq!(figures["on"]["facts_not_learnt"], count);
+    assert!(mrr(&figures) > 0.6, "{figures}");
+    let new = tool.json(&["evaluate", "run", "--on", "other", "--relation", "vetter", "--direction", "both"]);
+    assert!(mrr(&new) > 0.4 && new["calibration"].is_null(), "{new}");
+    let out = ["--out", "missing.tsv"];
+    let done = tool.json(
+        &[&["complete", "run", "--on", "other", "--relation", "vetter", "--top", "20"], &out[..]].concat(),
+    );
+    assert_eq!(done["facts"], 20, "{done}");
+    tool.write("given.tsv", &format!("{}\n{}\n", cousins[0], uncles[0]));
+    let scored = tool.done(&["score", "run", "--on", "other", "--file", "given.tsv", "--json", "--quiet"]);
+    let rows: Vec<Value> = scored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["probability"].is_number()), "{scored}");
+    assert_eq!((&rows[0]["probability_rough"], &rows[1]["probability_rough"]), (&true.into(), &false.into()));
+
+    // Of a graph without any relation of the run, too.
+    tool.write(
+        "strange.tsv",
+        &(0..40).map(|at| format!("a{at}\tlikes\ta{}\n", (at * 7 + 1) % 40)).collect::<String>(),
+    );
+    let strange = tool.json(&["predict", "run", "a1", "likes", "--on", "strange.tsv"]);
+    assert!(!strange["answers"].as_array().unwrap().is_empty(), "{strange}");
+}
+
+#[test]
 fn an_instant_run_answers_a_graph_with_other_relations_and_its_probabilities_are_rough_there() {
     let tool = Tool::new();
     tool.done(&["generate", "family", "--people", "60", "--out", "own", "--quiet"]);

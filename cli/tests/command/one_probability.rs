@@ -147,6 +147,9 @@ fn a_fact_has_one_probability_where_every_entity_has_a_score() {
     tool.done(&["generate", "family", "--people", "60", "--seed", "5", "--out", "family", "--quiet"]);
     tool.done(&["run", "family", "--instant", "--out", "instant", "--quiet"]);
     assert_eq!(compared(&tool, "instant"), 60);
+    let alone = ["run", "family", "--instant", "--set", "system=universal", "--out", "alone", "--quiet"];
+    tool.done(&alone);
+    assert_eq!(compared(&tool, "alone"), 60);
 }
 
 #[test]

@@ -75,6 +75,20 @@ impl Dataset {
         };
         (dataset, other)
     }
+
+    /// The same with those of its relations that `relations` lacks after the others; what these are is told beside it.
+    pub fn with_relations_first(&self, relations: &Vocabulary) -> (Dataset, OtherRelations) {
+        let mut all = relations.clone();
+        for name in self.names.relations.iter() {
+            all.intern(name);
+        }
+        let names = all.iter().skip(relations.len()).map(str::to_owned).collect();
+        let (dataset, _) = self.with_relations(&all);
+        let Dataset { known: Known { facts, valid, .. }, test, test_left_out, .. } = &dataset;
+        let splits = [facts, valid, test, test_left_out].into_iter().flat_map(|split| split.iter());
+        let facts = splits.filter(|fact| fact.relation.index() >= relations.len()).count();
+        (dataset, OtherRelations { names, facts })
+    }
 }
 
 #[cfg(test)]
@@ -115,6 +129,17 @@ mod tests {
         assert!(!moved.known.has_own_graph());
         assert_eq!(moved.names.relation_label(RelationId(0)), "is acquainted with");
         assert_eq!(moved.graph().relations(), 3);
+    }
+
+    #[test]
+    fn other_relations_can_come_after_those_that_are_known() {
+        let relations: Vocabulary = ["knows", "fears", "likes"].into_iter().collect();
+        let (moved, other) = dataset().with_relations_first(&relations);
+        assert_eq!(other, OtherRelations { names: vec!["owns".to_owned()], facts: 2 });
+        let facts = [Triple::new(0, 2, 1), Triple::new(1, 0, 2), Triple::new(2, 3, 0)];
+        assert_eq!(moved.known.facts[..], facts);
+        assert_eq!(moved.test[..], [Triple::new(2, 3, 1), Triple::new(2, 2, 1)]);
+        assert_eq!((moved.names.relation(RelationId(3)), moved.graph().relations()), ("owns", 4));
     }
 
     #[test]

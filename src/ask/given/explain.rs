@@ -338,7 +338,7 @@ impl Explainer<'_> {
             relation: names.relation(fact.relation).to_owned(),
             object: names.entity(fact.tail).to_owned(),
             probability: tail.probability,
-            probability_rough: model.is_rough(tail.probability),
+            probability_rough: model.is_rough(tail.query.link, tail.probability),
             score: tail.candidate.as_ref().map(|candidate| candidate.score),
             rank: Some(tail.rank),
             known,

@@ -237,7 +237,7 @@ impl Model {
                 relation: names.relation(relation).to_owned(),
                 label: names.relation_label(relation).to_owned(),
                 probability: tail.probability,
-                probability_rough: self.is_rough(tail.probability),
+                probability_rough: self.is_rough(tail.query.link, tail.probability),
                 score: tail.candidate.as_ref().map(|candidate| candidate.score),
                 plausibility: asked.plausibility,
                 rank_tail: tail.rank,

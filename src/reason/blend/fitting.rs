@@ -86,7 +86,7 @@ impl Blend {
 
     /// A validation query in the form that weights are fitted to, without its other true answers; `None` if its answer
     /// is not a candidate, since no weights could then rank it.
-    fn judged(
+    pub(super) fn judged(
         &self,
         seen: &[Seen],
         (query, target): (Query, EntityId),

@@ -11,6 +11,7 @@ mod bounds;
 mod decomposed;
 mod embedded;
 mod fitting;
+mod judged;
 mod seen;
 
 use super::recipe::{
@@ -29,6 +30,7 @@ use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
 use crate::walk;
 use embedded::add_embedding;
+pub use judged::JudgedQueries;
 use rayon::prelude::*;
 use seen::{Dense, Scores, Seen, of_rules, seen};
 use std::collections::HashMap;
@@ -468,7 +470,9 @@ impl Explains for Blend {
         answer: EntityId,
         ways: &[Reasoned],
     ) -> Result<Vec<Option<ScoreWithout>>, ReasonerError> {
-        match &self.members.propagator {
+        let Members { propagator, further, .. } = &self.members;
+        let further = further.first().map(|member| &*member.reasoner);
+        match propagator.as_ref().map(|propagator| propagator as &dyn Explains).or(further) {
             Some(propagator) => propagator.without(query, answer, ways),
             None => Ok(vec![None; ways.len()]),
         }

@@ -53,7 +53,7 @@ impl Member for Blending {
         let Artifacts { learnable, config, .. } = &*artifacts;
         let directory = material.directory;
         let blended = config.blended();
-        let mut recipe = Recipe::of(blended.weights()).with_further(blended.also.iter().map(String::as_str));
+        let mut recipe = Recipe::given(&blended);
         if let Some(text) = material.taken_over(BLEND)? {
             let broken = |error| RunError::Broken {
                 path: directory.file(BLEND),

@@ -258,6 +258,12 @@ pub fn knows_relations(config: &Config) -> bool {
     of_system(config.system).is_none_or(|member| member.knows_relations())
 }
 
+/// The member of these settings that answers queries of any relation, if one does.
+pub fn of_any_relation(config: &Config) -> Option<MemberRef> {
+    let answers = |member: &MemberRef| member.system().is_some_and(|system| config.includes(system));
+    all().into_iter().filter(answers).find(|member| !member.knows_relations())
+}
+
 /// The members of a run whose files its answers depend on.
 fn answering(config: &Config) -> impl Iterator<Item = MemberRef> {
     all().into_iter().filter(|member| member.is_wanted(config) && member.answers())

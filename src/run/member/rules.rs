@@ -4,6 +4,7 @@ use super::{Cost, Member};
 use crate::config::{Config, System};
 use crate::cost::{GraphSize, Resources};
 use crate::graph::{GraphError, Renumbering};
+use crate::progress::Progress;
 use crate::reason::{ByRules, Explains};
 use crate::rule::{self, Confidence, Mined, RuleFile, RuleType, ScoredRule};
 use crate::run::directory::{RULES as RULE_FILE, write_whole};
@@ -111,6 +112,33 @@ impl Artifacts {
             let options = self.config.rules.apply_options();
             Ok(ByRules::new(&self.learnable.graph, self.rules()?, options))
         })
+    }
+
+    /// The same with rules that are mined from its own graph, as the settings say, if the run mines any.
+    ///
+    /// # Errors
+    /// If mining fails or the user interrupts.
+    pub fn with_own_rules(mut self, seed: u64, progress: &dyn Progress) -> Result<Self, RunError> {
+        let Self { learnable, config, .. } = &self;
+        if !self.has(RULES) || !config.rules.file.is_empty() {
+            return Ok(self);
+        }
+        let (options, apply) = (config.rules.mine_options(seed), config.rules.apply_options());
+        let mining = Mining {
+            graph: &learnable.graph,
+            known: &learnable.known,
+            options: &options,
+            apply: &apply,
+            judged_by: None,
+            longer: false,
+            confidence: config.rules.confidence,
+        };
+        let (Mined { rules, interrupted, .. }, _) = mining.mine(progress)?;
+        if interrupted {
+            return Err(RunError::Interrupted);
+        }
+        self.put_rules(rules.into());
+        Ok(self)
     }
 
     fn put_rules(&mut self, rules: Arc<[ScoredRule]>) {

@@ -3,7 +3,6 @@
 use super::{Cost, Member};
 use crate::config::{Config, System};
 use crate::cost::{GraphSize, Resources, propagated};
-use crate::graph::Graph;
 use crate::propagate::{InitialWeights, PropagateSettings};
 use crate::reason::{ByPropagator, Explains};
 use crate::run::directory::UNIVERSAL as WEIGHTS;
@@ -99,14 +98,6 @@ impl Artifacts {
     /// The universal propagator on the graph; its paths are shown with the rules that they follow.
     fn by_universal(&self) -> Result<ByPropagator, RunError> {
         Ok(ByPropagator::new(self.universal()?, &self.learnable.graph, &self.rules()?))
-    }
-
-    /// The weights of the run on another graph, such as its own without some facts.
-    ///
-    /// # Errors
-    /// If they cannot be read, or the run has none.
-    pub fn universal_on(&self, graph: &Graph) -> Result<UniversalReasoner, RunError> {
-        Ok(UniversalReasoner::new(Arc::clone(self.universal()?.universal()), graph)?)
     }
 
     /// The weights of the run on its graph.
