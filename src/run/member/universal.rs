@@ -98,7 +98,7 @@ impl Member for ByUniversal {
 impl Artifacts {
     /// The universal propagator on the graph; its paths are shown with the rules that they follow.
     fn by_universal(&self) -> Result<ByPropagator, RunError> {
-        Ok(ByPropagator::new(self.universal()?, &self.learnable.graph, &self.rules()?))
+        Ok(ByPropagator::new(self.universal()?, &self.learnable.graph, self.path_rules()?))
     }
 
     /// The weights of the run on another graph, such as its own without some facts.
