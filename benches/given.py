@@ -2,7 +2,7 @@
 
     python3 benches/given.py relations RUN…                    the relation of each test fact, ranked among all relations
     python3 benches/given.py classify RUN…                     triple classification of the test split
-    python3 benches/given.py calibration RUN…                  errors of the probabilities, overall and above 0.2
+    python3 benches/given.py calibration RUN…                  errors of the probabilities, overall, above 0.2 and by relation
     python3 benches/given.py faithful RUN… [--queries 150]     do the facts of the reasons carry the answer?
     python3 benches/given.py doubt DATA… [--set KEY=VALUE …]   3 % of the training facts are replaced by false ones
     python3 benches/given.py score RUN [--facts 100000]        time and memory of `score` on random facts
@@ -16,6 +16,7 @@ import json
 import random
 import resource
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -53,11 +54,19 @@ def classify(tool: Tool, runs: list[Path], _: argparse.Namespace) -> None:
 
 
 def calibration(tool: Tool, runs: list[Path], _: argparse.Namespace) -> None:
-    rows = []
+    rows, by_relation = [], []
     for run in runs:
         of = tool.json("evaluate", run)["calibration"]
-        rows.append([run.name, of["ece"], of["error_above_0.2"], of["above_0.2"]["answers"], of["above_0.2"]["predicted"], of["above_0.2"]["observed"]])
+        above = of["above_0.2"]
+        rows.append([run.name, of["ece"], of["error_above_0.2"], above["answers"], above["predicted"], above["observed"]])
+        for relation, of in of["by_relation_above_0.2"].items():
+            low, high = of["interval"]
+            shown = f"{of['observed']:.3f} [{low:.3f}, {high:.3f}]"
+            outside = max(low - of["predicted"], of["predicted"] - high, 0.0)
+            by_relation.append([run.name, relation, of["answers"], f"{of['predicted']:.3f}", shown, f"{outside:.3f}"])
     table(["run", "error over all", "error above 0.2", "answers above 0.2", "mean probability", "share true"], rows)
+    print()
+    table(["run", "relation", "answers above 0.2", "mean probability", "share true", "outside the interval"], by_relation)
 
 
 def faithful(tool: Tool, runs: list[Path], options: argparse.Namespace) -> None:
@@ -94,23 +103,35 @@ def doubt(tool: Tool, data: list[Path], options: argparse.Namespace) -> None:
     table(["data", "facts", "false", "by", "precision of the first 1 %", "average precision"], rows)
 
 
+def measured(command: list[str]) -> tuple[dict, dict]:
+    """What a command says, its processor time and its peak memory in kB. It is started by a small program, since a process
+    is counted with the memory of the one that started it."""
+    program = (
+        "import json, resource, subprocess, sys\n"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True, check=True)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(json.dumps([json.loads(done.stdout), {'processor': used.ru_utime + used.ru_stime, 'peak': used.ru_maxrss}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *command], stdout=subprocess.PIPE, text=True, check=True)
+    said, used = json.loads(done.stdout)
+    return said, used
+
+
 def score(tool: Tool, runs: list[Path], options: argparse.Namespace) -> None:
     rows = []
     for run in runs:
         with tempfile.TemporaryDirectory() as folder:
-            known = Path(folder) / "known.tsv"
+            known, given = Path(folder) / "known.tsv", Path(folder) / "given.tsv"
             tool.said("convert", run / "data.rg", known)
             facts = [line.split("\t") for line in known.read_text().splitlines()]
             drawn = random.Random(1)
-            # The ends of two facts: mostly false, rarely a fact of the graph.
-            given = ("\t".join([*drawn.choice(facts)[:2], drawn.choice(facts)[2]]) for _ in range(options.facts))
-            (Path(folder) / "given.tsv").write_text("\n".join(given) + "\n")
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            out = ("--threshold", "none", "--out", Path(folder) / "scored.tsv")
-            done = tool.json("score", run, "--file", Path(folder) / "given.tsv", *out)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        rows.append([run.name, done["facts"], f"{done['seconds']:.0f}", f"{processor:.0f}", f"{after.ru_maxrss / 1024:.0f}"])
+            with given.open("w") as file:
+                for _ in range(options.facts):
+                    # The ends of two facts: mostly false, rarely a fact of the graph.
+                    file.write("\t".join([*drawn.choice(facts)[:2], drawn.choice(facts)[2]]) + "\n")
+            out = ("--threshold", "none", "--out", str(Path(folder) / "scored.tsv"), "--json", "--quiet")
+            done, used = measured([tool.command, "score", str(run), "--file", str(given), *out])
+        rows.append([run.name, done["facts"], f"{done['seconds']:.0f}", f"{used['processor']:.0f}", f"{used['peak'] / 1024:.0f}"])
     table(["run", "facts", "seconds", "seconds of processors", "peak memory in MB"], rows)
 
 

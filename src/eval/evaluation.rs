@@ -1,7 +1,7 @@
 //! Runs the queries of a split through a reasoner and ranks the true answers.
 
-use super::ranking::{Place, rank_all_dense, rank_all_listed, rank_listed};
-use super::{Answers, EvalError, Reasoner, Ties};
+use super::ranking::{Place, rank_all_crowded, rank_all_dense, rank_all_listed, rank_listed};
+use super::{Answers, Crowd, EvalError, Reasoner, ReasonerError, Ties};
 use crate::graph::{Adjacency, Direction, Edge, EntityId, Graph, Link, Query, Triple, evenly};
 use crate::progress::Progress;
 use crate::shard::Shard;
@@ -251,7 +251,7 @@ fn rank_batch(
     (ties, left_out): (Ties, &LeftOut<'_>),
 ) -> Result<Vec<(u32, Place)>, EvalError> {
     let queries: Vec<Query> = batch.iter().map(|group| ranks[group[0] as usize].query).collect();
-    let answers = reasoner.answer(&queries).map_err(EvalError::Reasoner)?;
+    let (answers, crowds) = answers_to_rank(reasoner, &queries, ties).map_err(EvalError::Reasoner)?;
     check_shape(&answers, queries.len(), truth.entities())?;
     let ranked: Result<Vec<Vec<(u32, Place)>>, EvalError> = (0..batch.len())
         .into_par_iter()
@@ -269,7 +269,13 @@ fn rank_batch(
                     rank_all_dense(scores, truth_of_row, &targets, ties)
                 }
                 Answers::Listed(lists) => {
-                    rank_all_listed(&lists[row], truth.entities(), truth_of_row, &targets, ties)
+                    let (list, entities) = (&lists[row], truth.entities());
+                    match crowds.get(row).and_then(Option::as_ref) {
+                        Some(crowd) => {
+                            rank_all_crowded((list, crowd), entities, truth_of_row, &targets, ties)
+                        }
+                        None => rank_all_listed(list, entities, truth_of_row, &targets, ties),
+                    }
                 }
             }
             .ok_or_else(not_a_number)?;
@@ -289,6 +295,21 @@ fn rank_batch(
         })
         .collect();
     Ok(ranked?.into_iter().flatten().collect())
+}
+
+/// The answers, with crowds where there are any. The published sort goes by the ids of all that are tied.
+fn answers_to_rank(
+    reasoner: &dyn Reasoner,
+    queries: &[Query],
+    ties: Ties,
+) -> Result<(Answers, Vec<Option<Crowd>>), ReasonerError> {
+    if ties != Ties::Published
+        && let Some(crowded) = reasoner.answer_with_crowds(queries)?
+    {
+        let (lists, crowds) = crowded.into_iter().unzip();
+        return Ok((Answers::Listed(lists), crowds));
+    }
+    Ok((reasoner.answer(queries)?, Vec::new()))
 }
 
 /// `truth`, the answers of `link`, together with `others`; both are ascending.
@@ -315,7 +336,7 @@ fn check_shape(answers: &Answers, queries: usize, entities: usize) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ReasonerError, Scored};
+    use super::super::Scored;
     use super::*;
     use crate::progress::{Impatient, Silent};
     use proptest::prelude::*;

@@ -13,7 +13,7 @@ mod report;
 mod split;
 mod strata;
 
-pub use crate::graph::{Answers, Reasoner, ReasonerError, Scored};
+pub use crate::graph::{Answers, Crowd, CrowdedAnswers, Reasoner, ReasonerError, Scored};
 pub use baseline::Baselines;
 pub use evaluation::{
     Evaluation, LeftOut, Protocol, Ranked, Side, Totals, Truth, Unseen, evaluate, evaluate_among,

@@ -3,10 +3,10 @@
 //! Filtered: every other true answer of the query is removed before counting, so that only wrong answers can rank
 //! before the target. Below, the `open` entities are those that remain besides the target.
 
-use super::Scored;
+use super::{Crowd, Scored};
 use crate::graph::{Edge, EntityId};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How a target is ranked among entities of the same score.
 ///
@@ -173,6 +173,37 @@ pub(super) fn rank_all_listed(
     let open = OpenScores::new(all.clone(), entities, truth)?;
     let own: HashMap<EntityId, f64> = all.collect();
     Some(targets.iter().map(|&target| open.place(target, own.get(&target).copied(), ties)).collect())
+}
+
+/// The same with a crowd after all that are listed. Not for [`Ties::Published`], which goes by ids.
+pub(super) fn rank_all_crowded(
+    (listed, crowd): (&[Scored], &Crowd),
+    entities: usize,
+    truth: &[Edge],
+    targets: &[EntityId],
+    ties: Ties,
+) -> Option<Vec<Place>> {
+    let mut places = rank_all_listed(listed, entities, truth, targets, ties)?;
+    let is_true = |entity| truth.binary_search_by_key(&entity, |edge| edge.target).is_ok();
+    let open_crowd = crowd.size() - truth.iter().filter(|edge| crowd.has(edge.target)).count();
+    let open_listed = listed.iter().filter(|answer| !is_true(answer.entity)).count();
+    let ranked: HashSet<EntityId> = listed.iter().map(|answer| answer.entity).collect();
+    for (place, &target) in places.iter_mut().zip(targets) {
+        if ranked.contains(&target) {
+            continue;
+        }
+        // A target that is no true answer is among the open ones itself.
+        let own = usize::from(!is_true(target));
+        let (above, beside) = match crowd.has(target) {
+            true => (open_listed, open_crowd - own),
+            false => {
+                let above = open_listed + open_crowd;
+                (above, entities - truth.len() - own - above)
+            }
+        };
+        *place = Standing { above: above as u64, beside: beside as u64, ..Standing::default() }.place(ties);
+    }
+    Some(places)
 }
 
 /// The scores that are open to all targets of one query. A hub may have a hundred thousand targets, and the same entities
@@ -368,6 +399,31 @@ mod tests {
                 let one = |&target: &EntityId| rank_listed(&listed, entities, &truth, target, ties);
                 let expected: Option<Vec<Place>> = targets.iter().map(one).collect();
                 prop_assert_eq!(rank_all_listed(&listed, entities, &truth, &targets, ties), expected, "{:?}", ties);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_crowd_ranks_as_if_it_were_listed(
+            scores in prop::collection::btree_map(0..ENTITIES, 0i8..3, 0..9),
+            crowd in prop::collection::btree_set(0..ENTITIES, 1..9),
+            truth in prop::collection::btree_set(0..ENTITIES, 0..6),
+        ) {
+            let scored = |(&id, &score): (&u32, &i8)| Scored { entity: EntityId(id), score: f64::from(score) };
+            let listed: Vec<Scored> = scores.iter().map(scored).collect();
+            let ids: Vec<EntityId> = crowd.iter().copied().map(EntityId).collect();
+            let without = listed.iter().map(|one| one.entity).collect();
+            let behind = Crowd::new(ids.clone().into(), 0..ids.len(), without);
+            let mut all = listed.clone();
+            let is_new = |entity: &&EntityId| !scores.contains_key(&entity.0);
+            all.extend(ids.iter().filter(is_new).map(|&entity| Scored { entity, score: -1.0 }));
+            prop_assert_eq!(all.len(), listed.len() + behind.size());
+            let (truth, entities) = (edges(&truth), ENTITIES as usize);
+            let targets: Vec<EntityId> = (0..ENTITIES).map(EntityId).collect();
+            for ties in [Ties::Realistic, Ties::Optimistic, Ties::Pessimistic] {
+                let ours = rank_all_crowded((&listed, &behind), entities, &truth, &targets, ties);
+                prop_assert_eq!(ours, rank_all_listed(&all, entities, &truth, &targets, ties), "{:?}", ties);
             }
         }
     }

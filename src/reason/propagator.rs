@@ -17,7 +17,7 @@ use crate::eval::{Answers, Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::progress::Progress;
 use crate::propagate::{MessagePath, PathHop, PathNetwork};
-use crate::rule::{ScoredRule, UNSEEN};
+use crate::rule::UNSEEN;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The fewest and the most paths whose removal is tried; fewer on large graphs, where a pass takes long.
@@ -40,7 +40,7 @@ const LOSS: f64 = 0.25;
 pub struct ByPropagator {
     propagator: Arc<dyn PathNetwork>,
     graph: Arc<Graph>,
-    rules: PathRuleIndex,
+    rules: Arc<PathRuleIndex>,
     /// The paths to the candidate that was last looked at. An explanation needs them for its reasons, and again for what
     /// the score came from.
     last: Mutex<Option<(WaysKey, Vec<Reasoned>)>>,
@@ -51,9 +51,9 @@ type WaysKey = (Query, EntityId, u64, usize, usize);
 
 impl ByPropagator {
     /// `propagator` on `graph`, whose paths may follow `rules`.
-    pub fn new(propagator: Arc<dyn PathNetwork>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
+    pub fn new(propagator: Arc<dyn PathNetwork>, graph: &Arc<Graph>, rules: Arc<PathRuleIndex>) -> Self {
         let last = Mutex::new(None);
-        Self { propagator, graph: Arc::clone(graph), rules: PathRuleIndex::new(rules), last }
+        Self { propagator, graph: Arc::clone(graph), rules, last }
     }
 
     /// Whether there is a path to each entity, if that follows from the graph alone or from what a frontier touches.
@@ -327,7 +327,7 @@ mod tests {
         for frontier in [FrontierBound::All, FrontierBound::Most(2), FrontierBound::Most(9)] {
             let small = PropagateSettings { layers: 3, width: 8, frontier, ..PropagateSettings::default() };
             let propagator = Propagator::new(&small, &graph, &device, 1).unwrap();
-            let reasoner = ByPropagator::new(Arc::new(propagator), &graph, &[]);
+            let reasoner = ByPropagator::new(Arc::new(propagator), &graph, PathRuleIndex::new(&[]).into());
             for subject in [0, 2, 5, 8] {
                 let query = Query { subject: EntityId(subject), link: Link::forward(RelationId(0)) };
                 let bare = |id| Candidate {

@@ -10,7 +10,7 @@ use super::{Because, Candidate, Detail, Evidence, Explains, Found, Hop, Reasoned
 use crate::eval::{Reasoner, ReasonerError};
 use crate::graph::{EntityId, Graph, Link, Query};
 use crate::progress::{Interrupted, Progress};
-use crate::rule::{Grounding, ScoredRule};
+use crate::rule::Grounding;
 use crate::walk::{self, Walker};
 use std::sync::Arc;
 
@@ -21,19 +21,14 @@ const TRIED: usize = 100_000;
 pub struct ByWalker {
     walker: Arc<Walker>,
     graph: Arc<Graph>,
-    rules: PathRuleIndex,
+    rules: Arc<PathRuleIndex>,
     reflexive: Reflexive,
 }
 
 impl ByWalker {
     /// `walker` on `graph`, whose paths may follow `rules`.
-    pub fn new(walker: Arc<Walker>, graph: &Arc<Graph>, rules: &[ScoredRule]) -> Self {
-        Self {
-            walker,
-            graph: Arc::clone(graph),
-            rules: PathRuleIndex::new(rules),
-            reflexive: Reflexive::new(graph),
-        }
+    pub fn new(walker: Arc<Walker>, graph: &Arc<Graph>, rules: Arc<PathRuleIndex>) -> Self {
+        Self { walker, graph: Arc::clone(graph), rules, reflexive: Reflexive::new(graph) }
     }
 
     /// The paths to a walked answer, the one with a rule first. Empty if the walker only stayed at the subject: that
@@ -161,7 +156,7 @@ mod tests {
     use super::*;
     use crate::graph::{Array, Known, RelationId, Triple};
     use crate::reason::supported;
-    use crate::rule::{Counts, Rule};
+    use crate::rule::{Counts, Rule, ScoredRule};
     use crate::tensor::Device;
     use crate::walk::WalkConfig;
 
@@ -202,7 +197,7 @@ mod tests {
         // One odd fact of many.
         facts.extend((3..15).map(|head| Triple::new(head, 2, 3)));
         let graph = Arc::new(Graph::new(15, 3, &facts));
-        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
+        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, PathRuleIndex::new(&[]).into());
         for (relation, itself) in [(0, false), (1, true), (2, false)] {
             let query = Query { subject: EntityId(0), link: Link::forward(RelationId(relation)) };
             let found = reasoner.search(&[query], 10, &crate::progress::Silent).unwrap().remove(0);
@@ -218,7 +213,7 @@ mod tests {
     fn a_search_that_has_begun_is_stopped_at_the_next_hop() {
         let facts = [Triple::new(0, 0, 1), Triple::new(1, 0, 2)];
         let graph = Arc::new(Graph::new(3, 1, &facts));
-        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &[]);
+        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, PathRuleIndex::new(&[]).into());
         let query = Query { subject: EntityId(0), link: Link::forward(RelationId(0)) };
         for allowed in [0, 1] {
             let progress = crate::progress::Countdown::from(allowed);
@@ -239,7 +234,7 @@ mod tests {
             counts: Counts::exact(5, 5),
         };
         let rules = [rule(&[forward, back]), rule(&[forward, forward, back])];
-        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, &rules);
+        let reasoner = ByWalker::new(untrained(&facts, &graph), &graph, PathRuleIndex::new(&rules).into());
         let query = Query { subject: EntityId(0), link: Link::forward(RelationId(1)) };
         let step = |link, entity| walk::WalkStep {
             link,

@@ -2,7 +2,7 @@
 
 use super::checksum::Summed;
 use super::material::Learnable;
-use super::member::{self, APPLIED, BLENDING, EMBEDDINGS, RULES, UNIVERSAL_WEIGHTS};
+use super::member::{self, APPLIED, BLENDING, BY_PATH, EMBEDDINGS, RULES, UNIVERSAL_WEIGHTS};
 use super::{Checksum, RunError};
 use crate::config::Config;
 use crate::graph::Graph;
@@ -55,7 +55,7 @@ impl Artifacts {
             other.put(APPLIED, applied);
         }
         // These do not depend on the graph.
-        for name in [EMBEDDINGS, RULES, BLENDING, UNIVERSAL_WEIGHTS] {
+        for name in [EMBEDDINGS, RULES, BY_PATH, BLENDING, UNIVERSAL_WEIGHTS] {
             let made = self.lock().get(name).cloned();
             other.lock().extend(made.map(|made| (name, made)));
         }

@@ -8,7 +8,7 @@ use ruleguider::generate::{Family, family};
 use ruleguider::graph::{Direction, EntityId, Graph, Link, Query, RelationId, Triple};
 use ruleguider::progress::Silent;
 use ruleguider::propagate::{PropagateSettings, PropagateTask, Propagator, train};
-use ruleguider::reason::{ByPropagator, Candidate, Evidence, Explains, Hop};
+use ruleguider::reason::{ByPropagator, Candidate, Evidence, Explains, Hop, PathRuleIndex};
 use ruleguider::rule::{MineOptions, MiningBudget, Rule, RuleType, Shape, count_rules, mine};
 use ruleguider::tensor::Device;
 use std::collections::{HashMap, HashSet};
@@ -155,7 +155,7 @@ fn the_best_path_follows_a_true_rule_and_the_score_hangs_on_it() {
     };
     let mined = mine(&graph, &options, &Silent).unwrap().rules;
     let propagator = Arc::new(trained(&family, &device));
-    let reasoner = ByPropagator::new(propagator.clone(), &graph, &mined);
+    let reasoner = ByPropagator::new(propagator.clone(), &graph, PathRuleIndex::new(&mined).into());
     let test = &family.dataset.test;
     let right = right_answers(&propagator, &graph, test);
     assert!(right.len() >= test.len(), "{} of {} are right", right.len(), 2 * test.len());

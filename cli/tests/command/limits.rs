@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use crate::tool::{Tool, text};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -246,6 +247,56 @@ fn many_relations_hear_the_clock() {
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupted.expect("kill is everywhere").success());
     assert_eq!(ends_within(child, 60), Some(130));
+}
+
+/// A hub with 300,000 neighbours beside a chain of 100,000: in both, nearly all entities are answers equally often.
+fn star_and_chain(tool: &Tool) -> PathBuf {
+    let star = (0..300_000).map(|leaf| format!("hub\thas\tleaf{leaf}\n"));
+    let chain = (0..100_000).map(|at| format!("c{at}\tnext\tc{}\n", at + 1));
+    tool.write("star.tsv", &star.chain(chain).collect::<String>())
+}
+
+/// The mean rank of the held-out links of the chain, in both directions. No rule predicts them, so before an entity are those
+/// that are an answer in the graph, and it is tied with all others.
+fn mean_rank_by_counting(tool: &Tool) -> f64 {
+    let facts = |split: &str| std::fs::read_to_string(tool.path(&format!("splits/{split}.tsv"))).unwrap();
+    let ends = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        [fields[0].to_owned(), fields[2].to_owned()]
+    };
+    let train = facts("train");
+    let links: Vec<[String; 2]> = train.lines().filter(|line| line.contains("\tnext\t")).map(ends).collect();
+    let entities = 300_000 + 1 + 100_001;
+    let mut ranks = Vec::new();
+    for way in [0, 1] {
+        let answers: HashSet<&str> = links.iter().map(|link| link[1 - way].as_str()).collect();
+        for line in facts("test").lines() {
+            let subject = &ends(line)[way];
+            let above = answers.len() - usize::from(answers.contains(subject.as_str()));
+            ranks.push(1.0 + above as f64 + (entities - 1 - above) as f64 / 2.0);
+        }
+    }
+    ranks.iter().sum::<f64>() / ranks.len() as f64
+}
+
+#[test]
+fn a_star_keeps_to_its_minutes_and_is_ranked_without_listing_it_for_every_query() {
+    let tool = Tool::new();
+    let path = star_and_chain(&tool);
+    let arguments =
+        ["run", text(&path), "--minutes", "0.1", "--set", "system=rules", "--out", "run", "--quiet"];
+    let child = tool.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    assert_eq!(ends_within(child, 120), Some(0));
+    tool.done(&["convert", "run/data.rg", "splits", "--quiet"]);
+    let arguments =
+        ["apply", "splits", "--rules", "run/rules.tsv", "--direction", "both", "--json", "--quiet"];
+    let ranked = std::fs::File::create(tool.path("ranked.json")).unwrap();
+    let child = tool.command(&arguments).stdout(ranked).spawn().unwrap();
+    assert_eq!(ends_within(child, 60), Some(0));
+    let ranked: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(tool.path("ranked.json")).unwrap()).unwrap();
+    let (found, expected) = (ranked["mean_rank"].as_f64().unwrap(), mean_rank_by_counting(&tool));
+    assert!((found - expected).abs() < 1e-6 * expected, "{found} {expected}");
 }
 
 #[test]

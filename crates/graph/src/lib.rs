@@ -77,7 +77,7 @@ pub use read::{
     ChosenColumns, ColumnChoice, Conflicts, Literals, ReadOptions, beside_columns, chosen_columns, is_part,
     panic_is_caught, read, read_file, read_known, read_undivided,
 };
-pub use reasoner::{Answers, Reasoner, ReasonerError, Scored};
+pub use reasoner::{Answers, Crowd, CrowdedAnswers, Reasoner, ReasonerError, Scored};
 pub use relations::OtherRelations;
 pub use renumber::Renumbering;
 pub use rows::{NamedRow, NamedRows, RowColumn, ending_of_rows};

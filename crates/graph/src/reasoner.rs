@@ -1,6 +1,8 @@
 //! The interface of every reasoner (walker, rules, embeddings, blends): scoring the answers of queries.
 
 use crate::{EntityId, Query};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Why a reasoner failed; passed on by the evaluation.
 pub type ReasonerError = Box<dyn std::error::Error + Send + Sync>;
@@ -60,6 +62,41 @@ impl Answers {
     }
 }
 
+/// Entities that follow after all listed ones with one score, and are too many to be listed for every query: on a sparse
+/// graph most entities are answers equally often. Queries over the same link share their ids.
+#[derive(Clone, Debug)]
+pub struct Crowd {
+    ids: Arc<[EntityId]>,
+    /// Those of `ids` that it may consist of, ascending.
+    range: Range<usize>,
+    /// Those of the range that do not belong to it, ascending.
+    without: Vec<EntityId>,
+}
+
+impl Crowd {
+    /// The entities `ids[range]`, which are ascending, but those `without`.
+    pub fn new(ids: Arc<[EntityId]>, range: Range<usize>, mut without: Vec<EntityId>) -> Self {
+        without.retain(|entity| ids[range.clone()].binary_search(entity).is_ok());
+        without.sort_unstable();
+        without.dedup();
+        Self { ids, range, without }
+    }
+
+    /// How many they are.
+    pub fn size(&self) -> usize {
+        self.range.len() - self.without.len()
+    }
+
+    /// Whether `entity` is one of them.
+    pub fn has(&self, entity: EntityId) -> bool {
+        self.ids[self.range.clone()].binary_search(&entity).is_ok()
+            && self.without.binary_search(&entity).is_err()
+    }
+}
+
+/// The listed answers of a query, and the crowd after them.
+pub type CrowdedAnswers = (Vec<Scored>, Option<Crowd>);
+
 /// Something that answers queries.
 ///
 /// The evaluation calls it from one thread with up to [`batch`](Self::batch) distinct queries at a time, sorted
@@ -73,6 +110,15 @@ pub trait Reasoner: Sync {
     /// # Errors
     /// Whatever makes the reasoner fail.
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError>;
+
+    /// The same for ranking alone: an entity that would be listed last may be one of a crowd instead. `None` if this
+    /// reasoner lists them all.
+    ///
+    /// # Errors
+    /// Whatever makes the reasoner fail.
+    fn answer_with_crowds(&self, _queries: &[Query]) -> Result<Option<Vec<CrowdedAnswers>>, ReasonerError> {
+        Ok(None)
+    }
 
     /// The answers to `query` with `fact`, an answer that the graph states, scored like any other entity; `None` if
     /// [`answer`](Self::answer) does so anyway. A triple may be in two splits, and a target must not rank last just

@@ -1,5 +1,6 @@
 //! Given facts of the demonstration graph and of generated families.
 
+use super::view::View;
 use super::*;
 use crate::ask::{Learn, Model, merge};
 use crate::eval::{Protocol, Side, Split};
@@ -11,8 +12,8 @@ use crate::tensor::Device;
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A run over the demonstration graph that answers by rules and an embedding, shared by all tests.
 pub(super) fn model() -> &'static Model {
@@ -35,6 +36,15 @@ pub(super) fn named(model: &Model, fact: &Triple) -> [String; 3] {
 
 fn options(threshold: Threshold) -> ScoreOptions {
     ScoreOptions { threshold, negatives: None, workers: 2 }
+}
+
+#[test]
+fn what_follows_from_the_rules_alone_is_made_once_for_all_views() {
+    let model = model();
+    let whole = model.artifacts.path_rules().unwrap();
+    let taken_out = &model.artifacts.learnable.known.facts[..3];
+    let view = View::whole(model).unwrap().without(taken_out).unwrap();
+    assert!(Arc::ptr_eq(&whole, &view.artifacts.unwrap().path_rules().unwrap()));
 }
 
 #[test]
@@ -85,7 +95,7 @@ fn a_fact_of_the_graph_is_asked_with_itself_taken_out() {
         !row.words.is_empty()
     });
     let fact = *fact.expect("most facts of a family follow from others");
-    let view = view::View::whole(model).unwrap().without(&[fact]).unwrap();
+    let view = View::whole(model).unwrap().without(&[fact]).unwrap();
     let (query, object) = Query::of(fact, Direction::Forward);
     assert!(model.graph().contains(query.subject, query.link, object));
     assert!(!view.graph.contains(query.subject, query.link, object));

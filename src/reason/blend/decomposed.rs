@@ -151,7 +151,7 @@ mod tests {
     use crate::progress::Silent;
     use crate::propagate::{PropagateSettings, Propagator};
     use crate::reason::recipe::FeatureWeights;
-    use crate::reason::{ByPropagator, ByRules, ByWalker, Explains, Recipe};
+    use crate::reason::{ByPropagator, ByRules, ByWalker, Explains, PathRuleIndex, Recipe};
     use crate::rule::{ApplyOptions, Counts, Rule, ScoredRule};
     use crate::tensor::Device;
     use crate::walk::{WalkConfig, Walker};
@@ -187,13 +187,14 @@ mod tests {
         let propagator = Propagator::new(&small, &graph, &device, 3).unwrap();
         // As the universal propagator takes part: known by its name and its reasoner alone.
         let further = Propagator::new(&small, &graph, &device, 4).unwrap();
-        let further = ByPropagator::new(Arc::new(further), &graph, &rules);
+        let paths = Arc::new(PathRuleIndex::new(&rules));
+        let further = ByPropagator::new(Arc::new(further), &graph, Arc::clone(&paths));
         let walker = Walker::new(&walk, &graph, &known, &device, 1).unwrap();
         let members = Members {
             rules: Some(Arc::new(ByRules::new(&graph, rules.clone().into(), ApplyOptions::default()))),
-            walker: Some(ByWalker::new(Arc::new(walker), &graph, &rules)),
+            walker: Some(ByWalker::new(Arc::new(walker), &graph, Arc::clone(&paths))),
             embedding: Some(Arc::new(Embedding::new(&settings, size, &device, 7).unwrap())),
-            propagator: Some(ByPropagator::new(Arc::new(propagator), &graph, &rules)),
+            propagator: Some(ByPropagator::new(Arc::new(propagator), &graph, paths)),
             further: vec![Further { name: "universal", reasoner: Arc::new(further) }],
         };
         (graph, members)

@@ -166,6 +166,6 @@ impl Artifacts {
 
     /// The propagator as a reasoner. Its paths are shown with the rules that they follow.
     pub(super) fn by_propagator(&self) -> Result<ByPropagator, RunError> {
-        Ok(ByPropagator::new(self.propagator()?, &self.learnable.graph, &self.rules()?))
+        Ok(ByPropagator::new(self.propagator()?, &self.learnable.graph, self.path_rules()?))
     }
 }

@@ -127,7 +127,7 @@ impl Artifacts {
     }
 
     pub(super) fn by_walker(&self) -> Result<ByWalker, RunError> {
-        Ok(ByWalker::new(self.walker()?, &self.learnable.graph, &self.rules()?))
+        Ok(ByWalker::new(self.walker()?, &self.learnable.graph, self.path_rules()?))
     }
 }
 

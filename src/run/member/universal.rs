@@ -97,7 +97,7 @@ impl Member for ByUniversal {
 impl Artifacts {
     /// The universal propagator on the graph; its paths are shown with the rules that they follow.
     fn by_universal(&self) -> Result<ByPropagator, RunError> {
-        Ok(ByPropagator::new(self.universal()?, &self.learnable.graph, &self.rules()?))
+        Ok(ByPropagator::new(self.universal()?, &self.learnable.graph, self.path_rules()?))
     }
 
     /// The weights of the run on its graph.

@@ -2,8 +2,8 @@
 
 use super::fire::{Go, Listener};
 use super::frequency::Frequency;
-use ruleguider_graph::EntityId;
 use ruleguider_graph::Scored;
+use ruleguider_graph::{Crowd, EntityId};
 use serde::{Deserialize, Serialize};
 
 /// How the confidences of the rules that predict an entity are combined into its score.
@@ -88,6 +88,16 @@ impl RuleAnswer {
     }
 }
 
+/// What becomes of entities that no rule predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    LeftOut,
+    /// They are listed, the most frequent first.
+    Listed,
+    /// The same, but many that are equally frequent, after which nothing is wanted, are a crowd.
+    Crowd,
+}
+
 /// Marks a known answer, which is excluded.
 const KNOWN: u16 = u16::MAX;
 
@@ -123,18 +133,30 @@ impl Board {
         known: &[EntityId],
         barred: Option<EntityId>,
         frequency: Option<&Frequency>,
-        rest: bool,
-    ) -> Vec<RuleAnswer> {
+        rest: Rest,
+    ) -> (Vec<RuleAnswer>, Option<Crowd>) {
         let mut answers = self.ranked(frequency);
-        if let Some(frequency) = frequency.filter(|_| rest) {
-            let free = |entity: EntityId| self.cells[entity.index()].fired == 0 && Some(entity) != barred;
-            let rest = frequency.ranked().filter(|&(entity, _)| free(entity));
-            self.list(&mut answers, rest.map(|(entity, share)| (entity, share * UNPREDICTED, share)));
+        let mut crowd = None;
+        for equal in frequency.filter(|_| rest != Rest::LeftOut).into_iter().flat_map(Frequency::classes) {
+            let Some(wanted) = self.top.checked_sub(answers.len()).filter(|&wanted| wanted > 0) else {
+                break;
+            };
+            if rest == Rest::Crowd && equal.ids().len() > self.top {
+                let others = self.seen.iter().chain(known).copied().chain(barred);
+                // Nothing is listed after a crowd, so it has to be the last that is wanted.
+                crowd = Some(equal.crowd(others.collect())).filter(|crowd| crowd.size() >= wanted);
+                if crowd.is_some() {
+                    break;
+                }
+            }
+            let free = |entity: &&EntityId| self.cells[entity.index()].fired == 0 && Some(**entity) != barred;
+            let listed = equal.ids().iter().filter(free);
+            self.list(&mut answers, listed.map(|&entity| (entity, equal.share * UNPREDICTED, equal.share)));
         }
         for entity in self.seen.drain(..).chain(known.iter().copied()) {
             self.cells[entity.index()] = Cell::default();
         }
-        answers
+        (answers, crowd)
     }
 
     fn ranked(&self, frequency: Option<&Frequency>) -> Vec<RuleAnswer> {

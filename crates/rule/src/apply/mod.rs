@@ -15,12 +15,12 @@ pub use predictions::write_predictions;
 
 use super::clause::{ScoredRule, Shape, UNSEEN};
 use super::reach::Reach;
-use aggregate::Board;
+use aggregate::{Board, Rest};
 use base::RuleBase;
 use fire::Firer;
 use frequency::Frequency;
 use rayon::prelude::*;
-use ruleguider_graph::{Answers, Reasoner, ReasonerError, Scored};
+use ruleguider_graph::{Answers, Crowd, CrowdedAnswers, Reasoner, ReasonerError, Scored};
 use ruleguider_graph::{EntityId, Graph, Link, Query};
 use ruleguider_support::settings::{WrongValue, number, whole};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -152,7 +152,10 @@ impl RuleReasoner {
         over: &(dyn Fn() -> bool + Sync),
     ) -> Option<Vec<RuleAnswer>> {
         let known = self.reach.graph().targets(query.subject, query.link);
-        self.with_scratch(|board, firer| self.answer_with(query, known, rest, (board, firer), over))
+        let rest = if rest { Rest::Listed } else { Rest::LeftOut };
+        let answers =
+            self.with_scratch(|board, firer| self.answer_with(query, known, rest, (board, firer), over));
+        answers.map(|(listed, _)| listed)
     }
 
     /// Combines the `confidences` of the rules that predict an entity, in descending order, into a score; `None` if
@@ -193,8 +196,13 @@ impl RuleReasoner {
 
     /// The same, excluding the `known` answers.
     fn answer_beside(&self, query: Query, known: &[EntityId]) -> Vec<RuleAnswer> {
+        self.answer_fully(query, known, Rest::Listed).0
+    }
+
+    /// The same in full time, with what becomes of the rest.
+    fn answer_fully(&self, query: Query, known: &[EntityId], rest: Rest) -> (Vec<RuleAnswer>, Option<Crowd>) {
         let answers =
-            self.with_scratch(|board, firer| self.answer_with(query, known, true, (board, firer), &|| false));
+            self.with_scratch(|board, firer| self.answer_with(query, known, rest, (board, firer), &|| false));
         answers.unwrap_or_default()
     }
 
@@ -218,10 +226,10 @@ impl RuleReasoner {
         &self,
         query: Query,
         known: &[EntityId],
-        rest: bool,
+        rest: Rest,
         (board, firer): (&mut Board, &mut Firer),
         over: &(dyn Fn() -> bool + Sync),
-    ) -> Option<Vec<RuleAnswer>> {
+    ) -> Option<(Vec<RuleAnswer>, Option<Crowd>)> {
         board.begin(known);
         let in_time = firer.fire(&self.base, &self.reach, query, board, over);
         let frequency = self.options.by_frequency.then(|| &self.frequencies[query.link.index()]);
@@ -236,6 +244,15 @@ impl Reasoner for RuleReasoner {
     fn answer(&self, queries: &[Query]) -> Result<Answers, ReasonerError> {
         let lists = queries.par_iter().with_max_len(64).map(|&query| self.answer_one(query)).collect();
         Ok(Answers::Listed(lists))
+    }
+
+    fn answer_with_crowds(&self, queries: &[Query]) -> Result<Option<Vec<CrowdedAnswers>>, ReasonerError> {
+        let one = |&query: &Query| {
+            let known = self.reach.graph().targets(query.subject, query.link);
+            let (listed, crowd) = self.answer_fully(query, known, Rest::Crowd);
+            (listed.iter().map(|answer| answer.scored).collect(), crowd)
+        };
+        Ok(Some(queries.par_iter().with_max_len(64).map(one).collect()))
     }
 
     fn answer_for_fact(&self, query: Query, fact: EntityId) -> Result<Option<Vec<Scored>>, ReasonerError> {

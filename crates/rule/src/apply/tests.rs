@@ -173,6 +173,55 @@ fn queries() -> impl Iterator<Item = Query> {
         .flat_map(move |subject| links.clone().map(move |link| Query { subject: EntityId(subject), link }))
 }
 
+proptest! {
+    #[test]
+    fn a_crowd_is_what_would_be_listed_last(
+        facts in prop::collection::vec((0..ENTITIES, 0..RELATIONS, 0..ENTITIES), 0..20),
+        rules in prop::collection::vec(any_rule(), 0..6),
+        distinct in any::<bool>(),
+        top in 1usize..5,
+    ) {
+        let graph = graph(&facts, ENTITIES as usize, RELATIONS as usize);
+        let options = ApplyOptions { distinct, top, ..ApplyOptions::default() };
+        let reasoner = RuleReasoner::new(&graph, rules, options);
+        let queries: Vec<Query> = queries().collect();
+        let crowded = reasoner.answer_with_crowds(&queries).unwrap().unwrap();
+        for (query, (listed, crowd)) in queries.into_iter().zip(crowded) {
+            let all = reasoner.answer_one(query);
+            let (first, last) = all.split_at(listed.len());
+            prop_assert_eq!(first, &*listed);
+            prop_assert_eq!(crowd.as_ref().map_or(0, Crowd::size), last.len());
+            let Some(crowd) = crowd else { continue };
+            prop_assert!(last.iter().all(|one| one.score == last[0].score && crowd.has(one.entity)));
+            let others = (0..ENTITIES).map(EntityId).filter(|&entity| crowd.has(entity));
+            prop_assert_eq!(others.count(), last.len());
+            prop_assert!(first.last().is_none_or(|one| one.score > last[0].score));
+        }
+    }
+}
+
+#[test]
+fn many_that_are_equally_frequent_are_not_listed_for_every_query() {
+    // A hub of 2,000 entities, half of which are a chain.
+    let mut facts: Vec<(u32, u32, u32)> = (1..2001).map(|leaf| (0, 0, leaf)).collect();
+    facts.extend((1..1001).map(|at| (at, 1, at + 1)));
+    let graph = graph(&facts, 2001, 2);
+    let reasoner = RuleReasoner::new(&graph, [], ApplyOptions::default());
+    let queries: Vec<Query> = facts
+        .iter()
+        .map(|&(head, relation, _)| Query {
+            subject: EntityId(head),
+            link: Link::forward(RelationId(relation)),
+        })
+        .collect();
+    let crowded = reasoner.answer_with_crowds(&queries).unwrap().unwrap();
+    let listed: usize = crowded.iter().map(|(listed, _)| listed.len()).sum();
+    assert_eq!(listed, 0);
+    // A link of the chain may lead to any of the thousand but the one that it is known to lead to, and back to itself.
+    assert!(crowded[2001..].iter().all(|(_, crowd)| crowd.as_ref().is_some_and(|crowd| crowd.size() == 998)));
+    assert!(reasoner.answer(&queries[2000..2010]).unwrap().into_lists().iter().all(|list| list.len() >= 998));
+}
+
 #[test]
 fn equals_and_the_unpredicted_follow_by_frequency() {
     // Everybody likes 3, some like 4; all that is known of 0 is that it stands beside 4 and 2.
