@@ -133,7 +133,8 @@ impl Plan {
         let Self { resources, ranking, .. } = *self;
         let fitted = member::of(&self.config).into_iter().filter(|member| member.is_fitted());
         let kept = fitted.map(|member| member.name()).collect();
-        TimeBudget { resources, began, planned: self.seconds.clone(), kept, later: Vec::new(), ranking }
+        let planned = self.seconds.clone();
+        TimeBudget { resources, began, planned, kept, later: Vec::new(), ranking, pace: 1.0 }
     }
 
     /// What the run answers by until its propagator is trained: everything else, and the universal propagator in its place
