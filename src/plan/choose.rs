@@ -257,8 +257,10 @@ impl fmt::Display for Plan {
             _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
             _ => format!("{:.0} min", seconds / 60.0),
         };
-        let all = self.seconds.values().sum::<f64>() + self.ranking;
-        let (all, most) = (about(all), about(self.resources.seconds()));
+        // Estimates add up to more where each is given its share at most; the clock divides what there is.
+        let most = self.resources.seconds();
+        let all = (self.seconds.values().sum::<f64>() + self.ranking).min(most);
+        let (all, most) = (about(all), about(most));
         write!(f, "plan, about {all} in total, at most {most}:")?;
         let members = member::of(&self.config);
         for member in &members {

@@ -4,6 +4,7 @@ use super::checkpoint::{Best, Folder, Found, State, Weights};
 use super::{EpochEnd, LearningRate, Look, Sums, TrainError, Trainable, TrainingPlan, Within};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{Adam, Gradients};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Instant;
@@ -14,6 +15,11 @@ const PACE_STEPS: usize = 8;
 const PACE_SECONDS: f64 = 1.0;
 /// The share of the time left that steps take; validations take the rest. A guess, until an epoch has been measured.
 const FOR_STEPS: f64 = 0.85;
+
+/// The validation MRR in a record.
+const VALID_MRR: &str = "valid_mrr";
+/// The seconds of the last minute.
+const MINUTE: f64 = 60.0;
 
 /// How a training went.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +37,31 @@ pub struct TrainingSummary {
     pub step_seconds: f64,
 }
 
+/// How much better the best weights became in the last minute of a training.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastMinute {
+    /// How many seconds it had: from one validation to the last.
+    pub seconds: f64,
+    /// The gain of the best validation MRR.
+    pub mrr: f64,
+}
+
 impl TrainingSummary {
     /// The epoch whose weights were kept.
     pub fn kept_epoch(&self) -> usize {
         self.best.map_or(self.epochs, |best| best.epoch)
+    }
+
+    /// What the last minute brought; `None` without two validations, the first of them at least a second before the end.
+    /// The minute begins with the last validation before it, or with the first.
+    pub fn last_minute(&self) -> Option<LastMinute> {
+        let seen = |metric: &Metric| Some((metric.seconds, metric.figures.get(VALID_MRR)?.as_f64()?));
+        let seen: Vec<(f64, f64)> = self.history.iter().filter_map(seen).collect();
+        let (end, _) = *seen.last()?;
+        let before = seen.iter().rposition(|(seconds, _)| *seconds <= end - MINUTE).unwrap_or(0);
+        let best = |seen: &[(f64, f64)]| seen.iter().map(|(_, mrr)| *mrr).fold(f64::NEG_INFINITY, f64::max);
+        let seconds = end - seen[before].0;
+        (seconds >= 1.0).then(|| LastMinute { seconds, mrr: best(&seen) - best(&seen[..=before]) })
     }
 
     /// The record of the epoch whose weights were kept.
