@@ -3,6 +3,7 @@
 use super::relearn::learn_again;
 use super::{AskError, Edits, LearntEdits, Model, UpdateReport};
 use crate::config::{self, Config, Layer};
+use crate::cost::TimeBudget;
 use crate::embed::{self, ModelKind};
 use crate::eval::Side;
 use crate::graph::{
@@ -487,13 +488,19 @@ fn learn_in_steps(
 ) -> Result<Learnt, RunError> {
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let first = RunSpec { config: early.config().clone(), budget: Some(early.budget(began)), ..spec.clone() };
-    let mut stages = run::learn(&first, dataset, progress)?.stages;
-    let fresh = |stages: &BTreeMap<String, StageReport>| stages.keys().cloned().collect();
-    let ahead = RunSpec { ahead: true, until: Some(BLENDING), fresh: fresh(&stages), ..spec.clone() };
+    let Learnt { mut stages, pace, .. } = run::learn(&first, dataset, progress)?;
+    // What was asked shows how long asking takes here.
+    let budget = spec.budget.clone().map(|budget| TimeBudget { pace, ..budget });
+    let then = |stages: &BTreeMap<String, StageReport>| RunSpec {
+        budget: budget.clone(),
+        fresh: stages.keys().cloned().collect(),
+        ..spec.clone()
+    };
+    let ahead = RunSpec { ahead: true, until: Some(BLENDING), ..then(&stages) };
     let mut trained = run::learn(&ahead, dataset, progress)?.stages;
     trained.retain(|name, _| !stages.contains_key(name));
     stages.extend(trained);
-    let mut learnt = run::learn(&RunSpec { fresh: fresh(&stages), ..spec.clone() }, dataset, progress)?;
+    let mut learnt = run::learn(&then(&stages), dataset, progress)?;
     // What was made a moment ago was not there before.
     for (name, report) in &mut learnt.stages {
         if let Some(made) = stages.remove(name).filter(|_| report.skipped) {

@@ -45,6 +45,8 @@ pub struct TimeBudget {
     pub later: Vec<&'static str>,
     /// About how many seconds the ranking takes.
     pub ranking: f64,
+    /// How long a query takes, relative to what was planned, where it was measured already; else 1.
+    pub pace: f64,
 }
 
 impl TimeBudget {
@@ -126,7 +128,7 @@ impl<'a> Timed<'a> {
             until: None,
             told: false,
             asked: None,
-            pace: 1.0,
+            pace: budget.map_or(1.0, |budget| budget.pace),
             query_seconds: None,
         };
         Self { inner, budget, clock, state: Mutex::new(state) }
@@ -165,6 +167,11 @@ impl<'a> Timed<'a> {
     /// How many seconds a query takes, as measured by the last stage that asked any.
     pub fn query_seconds(&self) -> Option<f64> {
         self.lock().query_seconds
+    }
+
+    /// How long a query takes, relative to what was planned.
+    pub fn pace(&self) -> f64 {
+        self.lock().pace
     }
 
     /// Records that a stage was finished in an earlier invocation and took `seconds`.
@@ -231,7 +238,7 @@ mod tests {
         let planned = STAGES.into_iter().zip([30.0, 10.0, 10.0, 50.0]).collect();
         let resources = Resources { minutes: 110.0 / 60.0, threads: 2, cuda: false };
         let began = std::time::Instant::now();
-        TimeBudget { resources, began, planned, kept: Vec::new(), later: Vec::new(), ranking: 5.0 }
+        TimeBudget { resources, began, planned, kept: Vec::new(), later: Vec::new(), ranking: 5.0, pace: 1.0 }
     }
 
     /// Runs the stages on a simulated clock, each until it is told to stop or is done.

@@ -80,6 +80,9 @@ pub struct Summary {
     pub best_epoch: usize,
     /// The validation figures of these weights; tail queries, filtered by the known answers.
     pub valid: Option<Figures>,
+    /// How much better it became in the last minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_minute: Option<train::LastMinute>,
     /// Seconds of training, including validation.
     pub training_seconds: f64,
     /// The mean seconds of an epoch's steps.
@@ -120,6 +123,7 @@ fn train_here(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbeddin
         epochs: trained.epochs,
         best_epoch: trained.kept_epoch(),
         valid: trained.best.map(|best| best.figures),
+        last_minute: trained.last_minute(),
         training_seconds: trained.seconds,
         epoch_seconds: trained.step_seconds / trained.epochs.max(1) as f64,
         device_memory_mb: task.device.peak_bytes() as f64 / f64::from(1 << 20),

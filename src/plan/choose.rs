@@ -133,7 +133,8 @@ impl Plan {
         let Self { resources, ranking, .. } = *self;
         let fitted = member::of(&self.config).into_iter().filter(|member| member.is_fitted());
         let kept = fitted.map(|member| member.name()).collect();
-        TimeBudget { resources, began, planned: self.seconds.clone(), kept, later: Vec::new(), ranking }
+        let planned = self.seconds.clone();
+        TimeBudget { resources, began, planned, kept, later: Vec::new(), ranking, pace: 1.0 }
     }
 
     /// What the run answers by until its propagator is trained: everything else, and the universal propagator in its place
@@ -256,8 +257,10 @@ impl fmt::Display for Plan {
             _ if seconds < 600.0 => format!("{:.1} min", seconds / 60.0).replace(".0", ""),
             _ => format!("{:.0} min", seconds / 60.0),
         };
-        let all = self.seconds.values().sum::<f64>() + self.ranking;
-        let (all, most) = (about(all), about(self.resources.seconds()));
+        // Estimates add up to more where each is given its share at most; the clock divides what there is.
+        let most = self.resources.seconds();
+        let all = (self.seconds.values().sum::<f64>() + self.ranking).min(most);
+        let (all, most) = (about(all), about(most));
         write!(f, "plan, about {all} in total, at most {most}:")?;
         let members = member::of(&self.config);
         for member in &members {

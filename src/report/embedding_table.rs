@@ -98,6 +98,7 @@ mod tests {
             epochs: 20,
             best_epoch: 12,
             valid: Some(figures),
+            last_minute: None,
             training_seconds: 12.34,
             epoch_seconds: 0.25,
             device_memory_mb: 500.4,

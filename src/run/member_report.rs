@@ -1,7 +1,7 @@
 //! How the training of a member went: the figures that other code reads, and those that are only shown.
 
 use super::RuleChanges;
-use crate::train::Best;
+use crate::train::{LastMinute, TrainingSummary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,6 +19,9 @@ pub struct MemberReport {
     /// The epoch whose weights were kept, where a validation split chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<BestEpoch>,
+    /// How much better it became in the last minute of its training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_minute: Option<LastMinute>,
     /// How many parameters it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<usize>,
@@ -63,10 +66,10 @@ impl MemberReport {
         figures.expect("figures are plain data, and typed ones have their own names")
     }
 
-    /// The same with the length of a training.
-    pub fn trained(self, epochs: usize, best: Option<&Best>) -> Self {
-        let best = best.map(|best| BestEpoch { epoch: best.epoch, mrr: Some(best.figures.mrr) });
-        Self { epochs: Some(epochs), best, ..self }
+    /// The same with the length of a training and what it brought.
+    pub fn trained(self, summary: &TrainingSummary) -> Self {
+        let best = summary.best.map(|best| BestEpoch { epoch: best.epoch, mrr: Some(best.figures.mrr) });
+        Self { epochs: Some(summary.epochs), best, last_minute: summary.last_minute(), ..self }
     }
 
     /// The figures as another type with the same fields.
@@ -95,8 +98,10 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read_whoever_names_the_figures() {
+        let summary =
+            TrainingSummary { epochs: 5, best: None, history: Vec::new(), seconds: 2.0, step_seconds: 1.0 };
         let figures = json!({ "epochs": 4, "loss": 0.5 });
-        let outcome = MemberReport { parameters: Some(7), ..MemberReport::of(&figures) }.trained(5, None);
+        let outcome = MemberReport { parameters: Some(7), ..MemberReport::of(&figures) }.trained(&summary);
         let text = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<MemberReport>(&text).unwrap(), outcome);
         assert_eq!((outcome.epochs, outcome.shown["loss"].as_f64()), (Some(5), Some(0.5)));

@@ -94,6 +94,8 @@ pub struct Learnt {
     pub stages: BTreeMap<String, StageReport>,
     /// How many seconds a query took where the members were fitted; `None` if nothing was asked, or there was no budget.
     pub query_seconds: Option<f64>,
+    /// How long it took, relative to what was planned; 1 if that was not measured.
+    pub pace: f64,
 }
 
 /// Why a stage is cut.
@@ -168,7 +170,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
     }
     drop(stages);
     drop(mirror);
-    Ok(Learnt { directory, artifacts, stages: reports, query_seconds: timed.query_seconds() })
+    let (query_seconds, pace) = (timed.query_seconds(), timed.pace());
+    Ok(Learnt { directory, artifacts, stages: reports, query_seconds, pace })
 }
 
 /// Starts the run, or resumes the existing one. If the existing run had another seed or other settings, its stages are

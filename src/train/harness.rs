@@ -4,6 +4,7 @@ use super::checkpoint::{Best, Folder, Found, State, Weights};
 use super::{EpochEnd, LearningRate, Look, Sums, TrainError, Trainable, TrainingPlan, Within};
 use crate::progress::{Metric, Progress};
 use crate::tensor::{Adam, Gradients};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Instant;
@@ -12,8 +13,13 @@ use std::time::Instant;
 const PACE_STEPS: usize = 8;
 /// And this many seconds.
 const PACE_SECONDS: f64 = 1.0;
-/// The share of the time left that steps take; validations take the rest.
+/// The share of the time left that steps take; validations take the rest. A guess, until an epoch has been measured.
 const FOR_STEPS: f64 = 0.85;
+
+/// The validation MRR in a record.
+const VALID_MRR: &str = "valid_mrr";
+/// The seconds of the last minute.
+const MINUTE: f64 = 60.0;
 
 /// How a training went.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +37,31 @@ pub struct TrainingSummary {
     pub step_seconds: f64,
 }
 
+/// How much better the best weights became in the last minute of a training.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastMinute {
+    /// How many seconds it had: from one validation to the last.
+    pub seconds: f64,
+    /// The gain of the best validation MRR.
+    pub mrr: f64,
+}
+
 impl TrainingSummary {
     /// The epoch whose weights were kept.
     pub fn kept_epoch(&self) -> usize {
         self.best.map_or(self.epochs, |best| best.epoch)
+    }
+
+    /// What the last minute brought; `None` without two validations, the first of them at least a second before the end.
+    /// The minute begins with the last validation before it, or with the first.
+    pub fn last_minute(&self) -> Option<LastMinute> {
+        let seen = |metric: &Metric| Some((metric.seconds, metric.figures.get(VALID_MRR)?.as_f64()?));
+        let seen: Vec<(f64, f64)> = self.history.iter().filter_map(seen).collect();
+        let (end, _) = *seen.last()?;
+        let before = seen.iter().rposition(|(seconds, _)| *seconds <= end - MINUTE).unwrap_or(0);
+        let best = |seen: &[(f64, f64)]| seen.iter().map(|(_, mrr)| *mrr).fold(f64::NEG_INFINITY, f64::max);
+        let seconds = end - seen[before].0;
+        (seconds >= 1.0).then(|| LastMinute { seconds, mrr: best(&seen) - best(&seen[..=before]) })
     }
 
     /// The record of the epoch whose weights were kept.
@@ -82,6 +109,8 @@ struct Run<'a, N> {
     stepping: Option<Instant>,
     /// When the pace began to be measured, and after which step.
     paced_since: Option<(Instant, usize)>,
+    /// How many seconds the last validation took.
+    look_seconds: f64,
 }
 
 impl<'a, N: Trainable> Run<'a, N> {
@@ -122,11 +151,13 @@ impl<'a, N: Trainable> Run<'a, N> {
             saved: now,
             stepping: None,
             paced_since: None,
+            look_seconds: 0.0,
         })
     }
 
     fn epochs(&mut self) -> Result<(), N::Error> {
-        while self.state.epoch < self.plan.epochs() && !self.is_out_of_patience() && !self.time_is_up {
+        let is_over = |run: &Self| run.is_out_of_patience() || run.time_is_up || run.has_time_for_looks(2.0);
+        while self.state.epoch < self.plan.epochs() && !is_over(self) {
             self.take_steps()?;
             self.close_epoch()?;
         }
@@ -150,7 +181,7 @@ impl<'a, N: Trainable> Run<'a, N> {
             if self.progress.interrupted() {
                 return self.interrupt();
             }
-            self.time_is_up = self.progress.time_is_up();
+            self.time_is_up = self.progress.time_is_up() || self.has_time_for_looks(1.0);
             if self.time_is_up {
                 self.save()?;
                 break;
@@ -170,23 +201,51 @@ impl<'a, N: Trainable> Run<'a, N> {
         Ok(self.update(self.learning_rate().learning_rate_at(place, self.plan.epoch_steps))?)
     }
 
+    /// Whether there is time for so many more validations at most.
+    fn has_time_for_looks(&self, looks: f64) -> bool {
+        let most = looks * self.look_seconds;
+        self.look_seconds > 0.0 && self.progress.seconds_left().is_some_and(|left| left <= most)
+    }
+
     /// Once the first steps have been taken, finds out how many there is time for: a learning rate that falls must have
     /// fallen when the time is up, however wrong the estimate was or whoever else uses the machine.
     fn measure_pace(&mut self) {
         if self.state.in_time.is_some() {
             return;
         }
-        let steps = self.plan.place(self.state.epoch, self.state.batch).step as usize;
+        let steps = self.steps_taken();
         // The first step is slower than the others: kernels are compiled, caches filled.
         let (began, first) = *self.paced_since.get_or_insert_with(|| (Instant::now(), steps));
-        let (seconds, steps_since) = (began.elapsed().as_secs_f64(), steps - first);
-        if steps_since < PACE_STEPS || seconds < PACE_SECONDS {
-            return;
+        if steps - first >= PACE_STEPS && began.elapsed().as_secs_f64() >= PACE_SECONDS {
+            self.steps_in_time(FOR_STEPS);
         }
-        if let Some(left) = self.progress.seconds_left() {
-            let more = FOR_STEPS * left * steps_since as f64 / seconds;
+    }
+
+    /// Counts the steps that there is time for again, by the pace of the epoch that has just ended: the load of a machine
+    /// changes. Its validation took `look_seconds`; there must be time for another one at the end.
+    fn measure_epoch(&mut self, look_seconds: f64) {
+        self.look_seconds = look_seconds;
+        if self.state.in_time.is_some() {
+            self.steps_in_time(1.0);
+            self.paced_since = Some((Instant::now(), self.steps_taken()));
+        }
+    }
+
+    /// The steps that there is time for, at the pace measured last, if `share` of the time is for them.
+    fn steps_in_time(&mut self, share: f64) {
+        let (Some(left), Some((began, first))) = (self.progress.seconds_left(), self.paced_since) else {
+            return;
+        };
+        let (steps, seconds) = (self.steps_taken(), began.elapsed().as_secs_f64());
+        if steps > first && seconds > 0.0 {
+            let more = share * (left - self.look_seconds).max(0.0) * (steps - first) as f64 / seconds;
             self.state.in_time = Some(steps + more as usize);
         }
+    }
+
+    /// How many steps have been taken since the training began.
+    fn steps_taken(&self) -> usize {
+        self.plan.place(self.state.epoch, self.state.batch).step as usize
     }
 
     /// The learning rate, over the steps that there is time for.
@@ -224,10 +283,12 @@ impl<'a, N: Trainable> Run<'a, N> {
         let done = self.state.epoch + 1;
         let last = self.time_is_up || done == self.plan.epochs();
         let due = self.plan.validate_every.is_some_and(|every| last || done.is_multiple_of(every));
-        let mut look = None;
+        let (mut look, mut looked) = (None, None);
         if due {
             // If interrupted here, the epoch is complete and is validated when the training resumes.
+            let began = Instant::now();
             let Some(seen) = self.network.validate(self.progress)? else { return self.interrupt() };
+            looked = Some(began.elapsed().as_secs_f64());
             self.keep_if_best(Best { epoch: done, figures: seen.figures })?;
             look = Some(seen);
         }
@@ -246,6 +307,9 @@ impl<'a, N: Trainable> Run<'a, N> {
         (self.state.epoch, self.state.batch, self.state.epoch_seconds) = (done, 0, 0.0);
         self.state.sums.next_epoch();
         self.unsaved = true;
+        if let Some(seconds) = looked {
+            self.measure_epoch(seconds);
+        }
         Ok(())
     }
 

@@ -43,7 +43,7 @@ mod validation;
 pub use checkpoint::{Best, forget};
 pub use curves::{Curves, Recording, read_curves};
 pub use error::NetworkError;
-pub use harness::{TrainingSummary, train};
+pub use harness::{LastMinute, TrainingSummary, train};
 pub use learning_rate::{Decay, LearningRate, Within};
 pub use network::{EpochEnd, Look, Place, Sums, Trainable};
 pub use plan::{CheckpointKey, TrainingPlan};

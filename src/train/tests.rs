@@ -20,13 +20,15 @@ struct Tiny {
     weights: ParameterId,
     shift: u64,
     breaks_at: u64,
+    /// How long a validation takes.
+    look: Duration,
 }
 
 impl Tiny {
     fn new(first: u64) -> Self {
         let mut parameters = Parameters::new(&Device::cpu(1).unwrap(), first);
         let weights = parameters.dense("weights", 1, WIDTH, Initial::Normal(1.0)).unwrap();
-        Tiny { parameters, weights, shift: 0, breaks_at: u64::MAX }
+        Tiny { parameters, weights, shift: 0, breaks_at: u64::MAX, look: Duration::ZERO }
     }
 
     fn values(&self) -> Vec<f32> {
@@ -78,6 +80,7 @@ impl Trainable for Tiny {
         if progress.interrupted() {
             return Ok(None);
         }
+        std::thread::sleep(self.look);
         let figures = Figures { mrr: 1.0 / (1.0 + self.error()), ..Figures::default() };
         Ok(Some(Look { figures, more: Map::from_iter([("error".to_owned(), self.error().into())]) }))
     }
@@ -187,6 +190,34 @@ fn the_learning_rate_has_fallen_when_the_time_is_up() {
     let last = summary.history.last().unwrap();
     assert!(summary.epochs < 100, "the plan would have taken 20 s");
     assert!(last.figures["learning_rate"].as_f64().unwrap() < 0.06, "{last:?}");
+}
+
+#[test]
+fn the_last_validation_is_within_the_time() {
+    let plan = TrainingPlan { steps: 200 * EPOCH_STEPS, ..plan(None) };
+    let slow = Slow { began: std::time::Instant::now(), seconds: 2.0 };
+    let mut tiny = Tiny { look: Duration::from_millis(300), ..Tiny::new(1) };
+    let summary = train(&mut tiny, &plan, &slow).unwrap();
+    let looks = summary.history.iter().filter(|metric| metric.figures.contains_key("valid_mrr")).count();
+    assert!(looks >= 2 && !slow.time_is_up(), "{looks} {:?}", slow.seconds_left());
+}
+
+#[test]
+fn what_the_last_minute_brought_is_counted_from_the_last_validation_before_it() {
+    let seen = |looks: &[(f64, f64)]| {
+        let record = |(step, &(seconds, mrr)): (u64, &(f64, f64))| {
+            let figures = Map::from_iter([("valid_mrr".to_owned(), mrr.into())]);
+            Metric { stage: "tiny".to_owned(), step, seconds, figures }
+        };
+        let history = (1..).zip(looks).map(record).collect();
+        let summary =
+            TrainingSummary { epochs: looks.len(), best: None, history, seconds: 0.0, step_seconds: 0.0 };
+        summary.last_minute().map(|LastMinute { seconds, mrr }| (seconds, (100.0 * mrr).round()))
+    };
+    assert_eq!(seen(&[(10.0, 0.1), (40.0, 0.2), (90.0, 0.3), (101.0, 0.25)]), Some((61.0, 10.0)));
+    assert_eq!(seen(&[(10.0, 0.1), (40.0, 0.2)]), Some((30.0, 10.0)));
+    assert_eq!(seen(&[(10.0, 0.2), (40.0, 0.1)]), Some((30.0, 0.0)));
+    assert_eq!((seen(&[]), seen(&[(10.0, 0.2)]), seen(&[(1.0, 0.2), (1.5, 0.3)])), (None, None, None));
 }
 
 /// Trains with a file of curves in the folder; `None` if it was killed.

@@ -13,8 +13,9 @@ use ruleguider::ask::{
 use ruleguider::eval::Figures;
 use ruleguider::eval::calibration::Reliability;
 use ruleguider::graph::{Dataset, SplitShares, read};
-use ruleguider::run::{Added, RuleChange, Source, member};
+use ruleguider::run::{Added, RuleChange, Source, StageReport, member};
 use ruleguider::shown::Shown;
+use ruleguider::train::LastMinute;
 use ruleguider::{Learn, Model};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -288,6 +289,14 @@ impl fmt::Display for Tried<'_> {
             };
             let adds: Vec<String> = adds.iter().map(one).collect();
             writeln!(f, "MRR that each member adds to the others on validation: {}", adds.join("; "))?;
+        }
+        let last = |(name, stage): (&String, &StageReport)| {
+            let LastMinute { seconds, mrr } = stage.figures.last_minute?;
+            Some(format!("{name} {:+.1} MRR in {seconds:.0} s", 100.0 * mrr))
+        };
+        let last: Vec<String> = stages.iter().filter_map(last).collect();
+        if !last.is_empty() {
+            writeln!(f, "What the end of each training brought, on validation: {}", last.join("; "))?;
         }
         if !still_improving.is_empty() {
             writeln!(

@@ -98,7 +98,7 @@ impl Member for Propagation {
         artifacts.put(PROPAGATION, propagator);
         Ok(Finished {
             files: vec![PROPAGATOR.to_owned()],
-            figures: outcome.trained(summary.epochs, summary.best.as_ref()),
+            figures: outcome.trained(&summary),
             seconds: Some(summary.seconds),
         })
     }

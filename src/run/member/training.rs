@@ -222,7 +222,7 @@ pub(super) fn train_walker(
     };
     let finished = Finished {
         files: vec![file.to_owned()],
-        figures: outcome.trained(trained.epochs, trained.best.as_ref()),
+        figures: outcome.trained(&trained),
         seconds: Some(trained.step_seconds),
     };
     Ok((finished, walker))
