@@ -130,7 +130,7 @@ impl<'a> Lessons<'a> {
     }
 
     /// The graph for the example at `place` of the training: without the facts of its round.
-    fn mesh_of(&mut self, place: usize) -> Result<EdgeIndex, NetworkError> {
+    fn edge_index_of(&mut self, place: usize) -> Result<EdgeIndex, NetworkError> {
         let (pass, place) = ((place / self.examples.len()) as u64, place % self.examples.len());
         let Some(round) = self.examples.round_of(place) else {
             return Ok(self.propagator.edge_index.clone());
@@ -203,7 +203,7 @@ impl Trainable for Lessons<'_> {
     fn step(&mut self, place: Place, gradients: &mut Gradients, sums: &mut Sums) -> Result<(), NetworkError> {
         let (device, size) = (self.task.device, self.task.settings.batch);
         let first = place.batch * size;
-        let edge_index = self.mesh_of(place.epoch * self.epoch_queries() + first)?;
+        let edge_index = self.edge_index_of(place.epoch * self.epoch_queries() + first)?;
         let numbers = &self.order[first..(first + size).min(self.order.len())];
         let networks = &self.propagator.networks;
         let batch = self.examples.batch(device, numbers)?;
