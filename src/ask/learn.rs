@@ -2,7 +2,7 @@
 
 use super::relearn::learn_again;
 use super::{AskError, Edits, LearntEdits, Model, UpdateReport};
-use crate::config::{self, Config, Layer};
+use crate::config::{self, Config, EvalConfig, Layer};
 use crate::cost::TimeBudget;
 use crate::embed::{self, ModelKind};
 use crate::eval::Side;
@@ -518,9 +518,14 @@ const LEAST_RANKED: usize = 200;
 fn ranked_in_time(spec: &RunSpec, query_seconds: Option<f64>) -> Option<usize> {
     let (budget, query_seconds) = (spec.budget.as_ref()?, query_seconds?);
     let left = budget.resources.seconds() - budget.began.elapsed().as_secs_f64();
-    // Both ends are asked for where probabilities are checked.
-    let queries = spec.config.eval.direction.directions().len() + Side::Both.directions().len();
-    let in_time = left / (query_seconds.max(1e-9) * queries as f64);
+    let queries = left / query_seconds.max(1e-9);
+    let EvalConfig { direction, calibration_queries, .. } = spec.config.eval;
+    // Both ends are asked for where probabilities are checked, on some of the facts.
+    let (ranked, checked) = (direction.directions().len() as f64, Side::Both.directions().len() as f64);
+    let in_time = match calibration_queries {
+        0 => queries / (ranked + checked),
+        most => (queries / (ranked + checked)).max((queries - checked * most as f64) / ranked),
+    };
     Some((in_time as usize).max(LEAST_RANKED))
 }
 

@@ -109,8 +109,10 @@ struct Run<'a, N> {
     stepping: Option<Instant>,
     /// When the pace began to be measured, and after which step.
     paced_since: Option<(Instant, usize)>,
-    /// How many seconds the last validation took.
+    /// How many seconds the last validation took; before the first, a guess of the time that is left for it.
     look_seconds: f64,
+    /// Whether there is too little time for another epoch.
+    is_too_late: bool,
 }
 
 impl<'a, N: Trainable> Run<'a, N> {
@@ -152,11 +154,12 @@ impl<'a, N: Trainable> Run<'a, N> {
             stepping: None,
             paced_since: None,
             look_seconds: 0.0,
+            is_too_late: false,
         })
     }
 
     fn epochs(&mut self) -> Result<(), N::Error> {
-        let is_over = |run: &Self| run.is_out_of_patience() || run.time_is_up || run.has_time_for_looks(2.0);
+        let is_over = |run: &Self| run.is_out_of_patience() || run.time_is_up || run.is_too_late;
         while self.state.epoch < self.plan.epochs() && !is_over(self) {
             self.take_steps()?;
             self.close_epoch()?;
@@ -218,6 +221,9 @@ impl<'a, N: Trainable> Run<'a, N> {
         let (began, first) = *self.paced_since.get_or_insert_with(|| (Instant::now(), steps));
         if steps - first >= PACE_STEPS && began.elapsed().as_secs_f64() >= PACE_SECONDS {
             self.steps_in_time(FOR_STEPS);
+            if self.plan.validate_every.is_some() && self.look_seconds == 0.0 {
+                self.look_seconds = (1.0 - FOR_STEPS) * self.progress.seconds_left().unwrap_or(0.0);
+            }
         }
     }
 
@@ -229,6 +235,8 @@ impl<'a, N: Trainable> Run<'a, N> {
             self.steps_in_time(1.0);
             self.paced_since = Some((Instant::now(), self.steps_taken()));
         }
+        // A few steps more are not worth another validation.
+        self.is_too_late = self.has_time_for_looks(2.0);
     }
 
     /// The steps that there is time for, at the pace measured last, if `share` of the time is for them.
