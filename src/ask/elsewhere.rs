@@ -8,10 +8,11 @@
 
 use super::AskError;
 use crate::config::{Config, LearnValid, System};
-use crate::graph::{Dataset, OtherRelations};
+use crate::graph::{Dataset, Names, OtherRelations};
 use crate::run::Source;
 use crate::run::member;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The most names that a note lists.
 const LISTED: usize = 3;
@@ -146,6 +147,11 @@ pub(super) fn other_data(
         )));
     }
     Ok((dataset, other))
+}
+
+/// `names` with the first `count` relations alone.
+pub(super) fn with_first_relations(names: &Names, count: usize) -> Arc<Names> {
+    Arc::new(Names { relations: names.relations.iter().take(count).collect(), ..names.clone() })
 }
 
 /// The first few of `names`.

@@ -30,12 +30,14 @@ const ROUGH_PART: usize = 4;
 
 /// The settings of instant answers: a blend of the universal propagator and short rules. Its weights were fitted over many
 /// graphs; they are fitted again where there is a validation split.
-pub const INSTANT: [&str; 9] = [
+pub const INSTANT: [&str; 11] = [
     "system=blend",
     "blend.with_walker=false",
     "blend.with_embedding=false",
+    "blend.with_propagator=false",
     "blend.also=[\"universal\"]",
     "blend.validation_queries=300",
+    "rules.types=[\"cyclic\"]",
     "rules.seconds=0.6",
     "rules.longer=false",
     "rules.max_length=2",

@@ -1,7 +1,7 @@
 //! [`Model`]: a finished run that answers queries.
 
 use super::browse::RulesByHead;
-use super::elsewhere::{OtherGraph, for_another_graph, other_data};
+use super::elsewhere::{OtherGraph, for_another_graph, other_data, with_first_relations};
 use super::given::FittedVerdicts;
 use super::held_out::HeldOutIndex;
 use super::probability::Rough;
@@ -140,8 +140,9 @@ impl OpenOptions {
         };
         let learnable = Learnable::of(&dataset, &config, sum);
         let not_learnt = on.as_ref().map_or(0, |on| on.relations_not_learnt.len());
-        let learnt_relations = (not_learnt > 0).then(|| dataset.names.relations.len() - not_learnt);
-        let learnable = Learnable { learnt_relations, ..learnable };
+        let learnt = (not_learnt > 0)
+            .then(|| with_first_relations(&dataset.names, dataset.names.relations.len() - not_learnt));
+        let learnable = Learnable { learnt, ..learnable };
         let device = match &self.device {
             Some(device) => device.clone(),
             None => Device::choose(DeviceChoice::Auto, rayon::current_num_threads())?,

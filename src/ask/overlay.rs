@@ -9,6 +9,7 @@
 //!
 //! A rejected fact is no fact of the graph, is never predicted, and is a negative example when a run is updated.
 
+use super::elsewhere::with_first_relations;
 use super::held_out::HeldOutIndex;
 use super::{AskError, Model};
 use crate::config::{Config, System};
@@ -255,9 +256,10 @@ impl Model {
         let names = Arc::clone(&dataset.names);
         let graph = Arc::new(Graph::new(names.entities.len(), names.relations.len(), &known.facts));
         // A blend answers queries of new relations by the member that needs to know none.
-        let learnt = member::knows_relations(self.config()).then(|| self.names().relations.len());
-        let learnt_relations = before.learnt_relations.or(learnt);
-        let learnable = Learnable { graph, known, names, learnt_relations, ..before.clone() };
+        let learnt = self.names().relations.len();
+        let has_others = member::knows_relations(self.config()) && names.relations.len() > learnt;
+        let learnt = has_others.then(|| with_first_relations(&names, learnt));
+        let learnable = Learnable { graph, known, names, learnt, ..before.clone() };
         let artifacts = self.artifacts.on(learnable);
         let reasoner = artifacts.reasoner()?;
         let same_names = Arc::ptr_eq(&dataset.names, self.names());

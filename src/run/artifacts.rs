@@ -173,7 +173,7 @@ impl Artifacts {
         let others = self.learnable.learnt_beside_others().zip(member::of_any_relation(&self.config));
         let Some((learnt, member)) = others else { return self.reasoner_of_learnt() };
         let Some(others) = member.reasoner(self)? else { return self.reasoner_of_learnt() };
-        let within = self.on(self.learnable.of_first_relations(learnt));
+        let within = self.on(self.learnable.of_learnt());
         Ok(Arc::new(BesideLearnt::new(within.reasoner_of_learnt()?, others, learnt)))
     }
 

@@ -23,9 +23,9 @@ pub struct Learnable {
     pub valid_learnt: bool,
     /// The checksum of all of it.
     pub checksum: Checksum,
-    /// How many relations, the first ones, were learnt, if this is not the graph that was learnt from and there may be
-    /// others.
-    pub learnt_relations: Option<usize>,
+    /// The names without the relations that were not learnt, where there are such: on another graph than the one that was
+    /// learnt from. Those that were come first in [`names`](Self::names).
+    pub learnt: Option<Arc<Names>>,
 }
 
 impl Learnable {
@@ -42,18 +42,19 @@ impl Learnable {
         let checksum = if is_same { sum } else { Checksum::of_known(&dataset.names, &known) };
         let graph = dataset.graph_of(&known);
         let names = dataset.names.clone();
-        Self { graph, names, known, tuning, valid_learnt, checksum, learnt_relations: None }
+        Self { graph, names, known, tuning, valid_learnt, checksum, learnt: None }
     }
 
     /// How many relations were learnt, if there are others.
     pub fn learnt_beside_others(&self) -> Option<usize> {
-        self.learnt_relations.filter(|&learnt| learnt < self.graph.relations())
+        self.learnt.as_ref().map(|names| names.relations.len())
     }
 
-    /// The same with the first `relations` relations alone.
-    pub(super) fn of_first_relations(&self, relations: usize) -> Self {
-        let graph = Arc::new(of_first_relations(&self.graph, relations));
-        Self { graph, learnt_relations: None, ..self.clone() }
+    /// The same without relations that were not learnt.
+    pub(super) fn of_learnt(&self) -> Self {
+        let Some(names) = self.learnt.clone() else { return self.clone() };
+        let graph = Arc::new(of_first_relations(&self.graph, names.relations.len()));
+        Self { graph, names, learnt: None, ..self.clone() }
     }
 }
 
