@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// How much slower than planned queries may be by what was measured on a few of them.
+const SLOWEST_EARLY: f64 = 2.0;
 /// The default time budget.
 const MINUTES: f64 = 10.0;
 
@@ -489,7 +491,8 @@ fn learn_in_steps(
     let began = spec.budget.as_ref().map_or_else(Instant::now, |budget| budget.began);
     let first = RunSpec { config: early.config().clone(), budget: Some(early.budget(began)), ..spec.clone() };
     let Learnt { mut stages, pace, .. } = run::learn(&first, dataset, progress)?;
-    // What was asked shows how long asking takes here.
+    // What was asked shows how long asking takes here. As few queries as these make much of what it takes to begin.
+    let pace = pace.min(SLOWEST_EARLY);
     let budget = spec.budget.clone().map(|budget| TimeBudget { pace, ..budget });
     let then = |stages: &BTreeMap<String, StageReport>| RunSpec {
         budget: budget.clone(),

@@ -17,9 +17,9 @@ const A_MESSAGE: [f64; 2] = [10.0, 2.0];
 /// Giga multiply-adds per second and core, in products as small as these. Two cores take 0.36 ms a query on UMLS (four
 /// layers), 6.3 ms on WN18RR and 33 ms on FB15k-237 (benches/README.md); this makes 0.4, 8.8 and 33 ms.
 const A_CORE: f64 = 20.0;
-/// How much faster it is where every entity has a state from the first layer on, so that products are large, and the states
-/// of all entities stay in the cache: on MITRE ATT&CK a query takes 4 ms on two cores and a training query 17
-/// (results/own-graphs.md); this makes 5 and 22.
+/// How much faster it is on smaller graphs, where the states of all entities stay in the cache. From the universal weights
+/// a query on MITRE ATT&CK takes 4 ms on two cores and a training query 17, this makes 5 and 22; from random ones a training
+/// query on WN18RR v1 takes 0.17 ms, this makes 0.3 (results/own-graphs.md).
 const IN_CACHE: f64 = 2.0;
 /// Inputs of an update, in multiples of the width: four aggregates with three scalings each, and the state itself.
 const AN_UPDATE: f64 = 13.0;
@@ -144,7 +144,7 @@ fn within_time(
         InitialWeights::Random => LEAST_PASSES * all,
         InitialWeights::Universal => LEAST_TUNED.min(LEAST_PASSES * all),
     };
-    let asked = forward(shape, resources, &settings).total() / rate(shape, resources, &settings);
+    let asked = forward(shape, resources, &settings).total() / rate(shape, resources);
     let asks_in_time = asked * FEWEST_QUERIES <= RANKING * resources.seconds();
     if !asks_in_time || (in_time < least && !resources.cuda) {
         return None;
@@ -168,16 +168,16 @@ fn within_time(
 fn query(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
     let Work { messages, updates } = forward(shape, resources, settings);
     let work = BACKWARD_MESSAGE[usize::from(resources.cuda)] * messages + BACKWARD * updates;
-    work / rate(shape, resources, settings)
+    work / rate(shape, resources)
 }
 
 /// Multiply-adds in a second.
-fn rate(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
+fn rate(shape: &GraphSize, resources: &Resources) -> f64 {
     if resources.cuda {
         return resources.rate();
     }
-    let in_cache = settings.start == InitialWeights::Universal && shape.entities < LARGE;
-    1e9 * A_CORE * resources.threads as f64 * if in_cache { IN_CACHE } else { 1.0 }
+    let in_cache = if shape.entities < LARGE { IN_CACHE } else { 1.0 };
+    1e9 * A_CORE * in_cache * resources.threads as f64
 }
 
 /// The number of link weights in all layers of a network; each is used once per query.
@@ -251,7 +251,7 @@ pub fn propagating(shape: &GraphSize, resources: &Resources, settings: &Propagat
 
 /// Seconds of answering all queries that are ranked in the end.
 pub fn propagated(shape: &GraphSize, resources: &Resources, settings: &PropagateSettings) -> f64 {
-    shape.ranked as f64 * forward(shape, resources, settings).total() / rate(shape, resources, settings)
+    shape.ranked as f64 * forward(shape, resources, settings).total() / rate(shape, resources)
 }
 
 #[cfg(test)]

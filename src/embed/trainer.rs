@@ -83,6 +83,9 @@ pub struct Summary {
     /// How much better it became in the last minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_minute: Option<train::LastMinute>,
+    /// Whether it ended before all its epochs, because of the time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_time: bool,
     /// Seconds of training, including validation.
     pub training_seconds: f64,
     /// The mean seconds of an epoch's steps.
@@ -124,6 +127,7 @@ fn train_here(task: Task<'_>, progress: &dyn Progress) -> Result<TrainedEmbeddin
         best_epoch: trained.kept_epoch(),
         valid: trained.best.map(|best| best.figures),
         last_minute: trained.last_minute(),
+        out_of_time: trained.out_of_time,
         training_seconds: trained.seconds,
         epoch_seconds: trained.step_seconds / trained.epochs.max(1) as f64,
         device_memory_mb: task.device.peak_bytes() as f64 / f64::from(1 << 20),

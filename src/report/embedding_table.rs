@@ -99,6 +99,7 @@ mod tests {
             best_epoch: 12,
             valid: Some(figures),
             last_minute: None,
+            out_of_time: false,
             training_seconds: 12.34,
             epoch_seconds: 0.25,
             device_memory_mb: 500.4,

@@ -22,6 +22,9 @@ pub struct MemberReport {
     /// How much better it became in the last minute of its training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_minute: Option<LastMinute>,
+    /// Whether its training ended before all its epochs, because of the time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_time: bool,
     /// How many parameters it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<usize>,
@@ -69,7 +72,8 @@ impl MemberReport {
     /// The same with the length of a training and what it brought.
     pub fn trained(self, summary: &TrainingSummary) -> Self {
         let best = summary.best.map(|best| BestEpoch { epoch: best.epoch, mrr: Some(best.figures.mrr) });
-        Self { epochs: Some(summary.epochs), best, last_minute: summary.last_minute(), ..self }
+        let (last_minute, out_of_time) = (summary.last_minute(), summary.out_of_time);
+        Self { epochs: Some(summary.epochs), best, last_minute, out_of_time, ..self }
     }
 
     /// The figures as another type with the same fields.
@@ -98,8 +102,9 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read_whoever_names_the_figures() {
-        let summary =
-            TrainingSummary { epochs: 5, best: None, history: Vec::new(), seconds: 2.0, step_seconds: 1.0 };
+        let (history, seconds, step_seconds) = (Vec::new(), 2.0, 1.0);
+        let out_of_time = true;
+        let summary = TrainingSummary { epochs: 5, best: None, history, seconds, step_seconds, out_of_time };
         let figures = json!({ "epochs": 4, "loss": 0.5 });
         let outcome = MemberReport { parameters: Some(7), ..MemberReport::of(&figures) }.trained(&summary);
         let text = serde_json::to_string(&outcome).unwrap();

@@ -147,7 +147,8 @@ pub fn learn(spec: &RunSpec, dataset: &Dataset, progress: &dyn Progress) -> Resu
         let skipped =
             learn_unless_done(spec, &wanted[at..], &inputs, &mut stages, &mut artifacts, &material)?;
         mirror.check()?;
-        if timed.end_stage() && !skipped {
+        let ended_early = stages.records().get(name).is_some_and(|record| record.figures.out_of_time);
+        if (timed.end_stage() || ended_early) && !skipped {
             stages.cut(name, OUT_OF_TIME)?;
             progress.begin(name, "", None);
             progress.end(&format_args!("{OUT_OF_TIME}; keeping the best so far"));

@@ -35,6 +35,8 @@ pub struct TrainingSummary {
     pub seconds: f64,
     /// The part of these seconds that the steps took.
     pub step_seconds: f64,
+    /// Whether it ended before all its epochs, because of the time.
+    pub out_of_time: bool,
 }
 
 /// How much better the best weights became in the last minute of a training.
@@ -371,8 +373,9 @@ impl<'a, N: Trainable> Run<'a, N> {
             best.put_back(self.network.parameters_mut())?;
         }
         self.state.seconds = self.seconds();
+        let out_of_time = self.time_is_up || self.is_too_late && self.state.epoch < self.plan.epochs();
         let State { epoch, best, history, seconds, step_seconds, .. } = self.state;
-        Ok(TrainingSummary { epochs: epoch, best, history, seconds, step_seconds })
+        Ok(TrainingSummary { epochs: epoch, best, history, seconds, step_seconds, out_of_time })
     }
 }
 

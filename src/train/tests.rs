@@ -200,6 +200,7 @@ fn the_last_validation_is_within_the_time() {
     let summary = train(&mut tiny, &plan, &slow).unwrap();
     let looks = summary.history.iter().filter(|metric| metric.figures.contains_key("valid_mrr")).count();
     assert!(looks >= 2 && !slow.time_is_up(), "{looks} {:?}", slow.seconds_left());
+    assert!(summary.out_of_time && !whole().0.out_of_time);
 }
 
 #[test]
@@ -210,8 +211,9 @@ fn what_the_last_minute_brought_is_counted_from_the_last_validation_before_it() 
             Metric { stage: "tiny".to_owned(), step, seconds, figures }
         };
         let history = (1..).zip(looks).map(record).collect();
-        let summary =
-            TrainingSummary { epochs: looks.len(), best: None, history, seconds: 0.0, step_seconds: 0.0 };
+        let epochs = looks.len();
+        let (seconds, step_seconds, out_of_time) = (0.0, 0.0, false);
+        let summary = TrainingSummary { epochs, best: None, history, seconds, step_seconds, out_of_time };
         summary.last_minute().map(|LastMinute { seconds, mrr }| (seconds, (100.0 * mrr).round()))
     };
     assert_eq!(seen(&[(10.0, 0.1), (40.0, 0.2), (90.0, 0.3), (101.0, 0.25)]), Some((61.0, 10.0)));
