@@ -13,7 +13,7 @@ use ruleguider::config::{Config, Layer};
 use ruleguider::graph::{Dataset, ReadOptions, evenly, read};
 use ruleguider::progress::Silent;
 use ruleguider::reason::{
-    Blend, ByPropagator, ByRules, FeatureWeights, Further, JudgedQueries, Members, Recipe,
+    Blend, ByPropagator, ByRules, FeatureWeights, Further, JudgedQueries, Members, PathRuleIndex, Recipe,
 };
 use ruleguider::rule::{self, ScoredRule};
 use ruleguider::tensor::Device;
@@ -64,7 +64,7 @@ fn judged(
     let graph = dataset.graph_of(&dataset.known);
     let rules: Arc<[ScoredRule]> = rule::mine(&graph, &config.rules.mine_options(1), &Silent)?.rules.into();
     let universal = Arc::new(UniversalReasoner::new(universal, &graph)?);
-    let reasoner = Arc::new(ByPropagator::new(universal, &graph, &rules));
+    let reasoner = Arc::new(ByPropagator::new(universal, &graph, PathRuleIndex::new(&rules).into()));
     let members = Members {
         rules: Some(Arc::new(ByRules::new(&graph, rules, config.rules.apply_options()))),
         walker: None,
