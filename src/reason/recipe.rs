@@ -119,7 +119,8 @@ impl FeatureWeights {
 
 impl FeatureWeights {
     /// The weights of a blend of rules and the universal propagator where none can be fitted, and what fitted ones are held
-    /// to. They were fitted to 300 held-out facts of each of 13 graphs, without any features of how frequent a candidate is;
+    /// to. They were fitted to 150 held-out facts of each of 13 graphs, without features of how frequent a candidate is, and before
+    /// the universal weights were last trained;
     /// weights that were fitted without a graph rank its facts better than the propagator alone on 12 of the 13, by 6 MRR
     /// on average:
     /// `cargo bench --bench instant -- choose/* mitre-attack umls kinship family-220 family-320`
