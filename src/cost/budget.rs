@@ -23,7 +23,7 @@ const LEAST_FOR_RANKING: f64 = 0.05;
 const DOUBT: f64 = 2.0;
 const MEASURED_DOUBT: f64 = 1.5;
 /// The smallest share of the time that is kept for each stage that is fitted to the others, and the largest for all.
-const KEPT: [f64; 2] = [0.03, 0.4];
+const KEPT: [f64; 2] = [0.06, 0.4];
 /// How far a measured pace may correct an estimate. Chosen by hand: beyond this something else was measured.
 const PACES: [f64; 2] = [0.05, 20.0];
 /// The minimum estimate of a stage, in seconds. An estimate of milliseconds is more easily wrong by a factor of a
