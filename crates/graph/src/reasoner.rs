@@ -88,6 +88,11 @@ impl Crowd {
         Self { score, ..self }
     }
 
+    /// The score of each.
+    pub fn score(&self) -> f64 {
+        self.score
+    }
+
     /// How many they are.
     pub fn size(&self) -> usize {
         self.range.len() - self.without.len()

@@ -24,7 +24,7 @@ use super::{
 };
 use super::{because, ranked, unless_stopped};
 use crate::embed::Embedding;
-use crate::eval::{Answers, Reasoner, ReasonerError, Scored};
+use crate::eval::{Answers, Crowd, CrowdedAnswers, Reasoner, ReasonerError, Scored};
 use crate::graph::{EntityId, Graph, Link, Names, Query};
 use crate::progress::{Interrupted, Progress, Silent};
 use crate::rule::{RuleAnswer, UNPREDICTED};
@@ -280,15 +280,16 @@ impl Blend {
     }
 }
 
-/// Appends the answers that no rule predicts, in the order of `by_rules`, below all others.
-fn add_unpredicted(scored: &mut Vec<Scored>, by_rules: &[RuleAnswer]) {
+/// The score that an answer has below all others that are `scored`, if no rule predicts it; `score` is the rules' own.
+fn unpredicted(scored: &[Scored]) -> impl Fn(f64) -> f64 + use<> {
     let lowest = scored.iter().map(|one| one.score).fold(0.0, f64::min);
-    let rest = by_rules.iter().filter(|answer| !answer.is_predicted());
-    let below = |answer: &RuleAnswer| {
-        let Scored { entity, score } = answer.scored;
-        Scored { entity, score: lowest - 2.0 + score / UNPREDICTED }
-    };
-    scored.extend(rest.map(below));
+    move |score| lowest - 2.0 + score / UNPREDICTED
+}
+
+/// Appends the answers that no rule predicts, in the order of `by_rules`.
+fn add_unpredicted(scored: &mut Vec<Scored>, by_rules: &[RuleAnswer], below: impl Fn(f64) -> f64) {
+    let rest = by_rules.iter().filter(|answer| !answer.is_predicted()).map(|answer| answer.scored);
+    scored.extend(rest.map(|Scored { entity, score }| Scored { entity, score: below(score) }));
 }
 
 impl Reasoner for Blend {
@@ -300,11 +301,38 @@ impl Reasoner for Blend {
             let mut scored = self.scored(*query, &seen);
             if alone {
                 by_rules.retain(|answer| self.admits(*query, answer.scored.entity));
-                add_unpredicted(&mut scored, &by_rules);
+                let below = unpredicted(&scored);
+                add_unpredicted(&mut scored, &by_rules, below);
             }
             scored
         };
         Ok(Answers::Listed(queries.iter().zip(seen).zip(by_rules).map(scored).collect()))
+    }
+
+    /// Only rules alone rank entities that they do not predict. Strict types may leave out some of a crowd.
+    fn answer_with_crowds(&self, queries: &[Query]) -> Result<Option<Vec<CrowdedAnswers>>, ReasonerError> {
+        let is_strict = self.kinds.as_ref().is_some_and(|kinds| kinds.are_strict());
+        let Some(rules) = self.members.rules.as_ref().filter(|_| self.rules_alone() && !is_strict) else {
+            return Ok(None);
+        };
+        let (by_rules, crowds): (Vec<Vec<RuleAnswer>>, Vec<Option<Crowd>>) =
+            queries.par_iter().map(|&query| rules.rules().ranked_with_crowd(query)).unzip();
+        let walked = vec![Vec::new(); queries.len()];
+        let seen = self.seen_beside(queries, &by_rules, &walked, None, &Silent)?;
+        let scored = |at: usize| {
+            let mut scored = self.scored(queries[at], &seen[at]);
+            let below = unpredicted(&scored);
+            add_unpredicted(&mut scored, &by_rules[at], &below);
+            let crowd = crowds[at].clone();
+            (
+                scored,
+                crowd.map(|crowd| {
+                    let score = below(crowd.score());
+                    crowd.with_score(score)
+                }),
+            )
+        };
+        Ok(Some((0..queries.len()).map(scored).collect()))
     }
 
     /// Rules leave facts out; the others do not.

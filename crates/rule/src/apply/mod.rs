@@ -143,7 +143,12 @@ impl RuleReasoner {
         self.answer_beside(query, self.reach.graph().targets(query.subject, query.link))
     }
 
-    /// The same, but `None` once `over` returns true. Without the `rest` only what rules predict: beside a hub, all its
+    /// The same for ranking alone: many that are equally frequent, and the last that are wanted, are a crowd.
+    pub fn ranked_with_crowd(&self, query: Query) -> (Vec<RuleAnswer>, Option<Crowd>) {
+        self.answer_fully(query, self.reach.graph().targets(query.subject, query.link), Rest::Crowd)
+    }
+
+    /// The same as `ranked`, but `None` once `over` returns true. Without the `rest` only what rules predict: beside a hub, all its
     /// neighbours may be equally frequent, and then all are listed together.
     pub fn ranked_unless(
         &self,
@@ -248,8 +253,7 @@ impl Reasoner for RuleReasoner {
 
     fn answer_with_crowds(&self, queries: &[Query]) -> Result<Option<Vec<CrowdedAnswers>>, ReasonerError> {
         let one = |&query: &Query| {
-            let known = self.reach.graph().targets(query.subject, query.link);
-            let (listed, crowd) = self.answer_fully(query, known, Rest::Crowd);
+            let (listed, crowd) = self.ranked_with_crowd(query);
             (listed.iter().map(|answer| answer.scored).collect(), crowd)
         };
         Ok(Some(queries.par_iter().with_max_len(64).map(one).collect()))
