@@ -251,7 +251,7 @@ fn rank_batch(
     (ties, left_out): (Ties, &LeftOut<'_>),
 ) -> Result<Vec<(u32, Place)>, EvalError> {
     let queries: Vec<Query> = batch.iter().map(|group| ranks[group[0] as usize].query).collect();
-    let (answers, crowds) = answers_to_rank(reasoner, &queries, ties).map_err(EvalError::Reasoner)?;
+    let (answers, crowds) = answers_with_crowds(reasoner, &queries, ties).map_err(EvalError::Reasoner)?;
     check_shape(&answers, queries.len(), truth.entities())?;
     let ranked: Result<Vec<Vec<(u32, Place)>>, EvalError> = (0..batch.len())
         .into_par_iter()
@@ -298,7 +298,7 @@ fn rank_batch(
 }
 
 /// The answers, with crowds where there are any. The published sort goes by the ids of all that are tied.
-fn answers_to_rank(
+pub(super) fn answers_with_crowds(
     reasoner: &dyn Reasoner,
     queries: &[Query],
     ties: Ties,

@@ -71,6 +71,7 @@ pub struct Crowd {
     range: Range<usize>,
     /// Those of the range that do not belong to it, ascending.
     without: Vec<EntityId>,
+    score: f64,
 }
 
 impl Crowd {
@@ -79,12 +80,24 @@ impl Crowd {
         without.retain(|entity| ids[range.clone()].binary_search(entity).is_ok());
         without.sort_unstable();
         without.dedup();
-        Self { ids, range, without }
+        Self { ids, range, without, score: 0.0 }
+    }
+
+    /// The same, all with this score; it is 0 otherwise.
+    pub fn with_score(self, score: f64) -> Self {
+        Self { score, ..self }
     }
 
     /// How many they are.
     pub fn size(&self) -> usize {
         self.range.len() - self.without.len()
+    }
+
+    /// All of them with their score, by id.
+    pub fn scored(&self) -> impl Iterator<Item = Scored> + '_ {
+        let belongs = |entity: &&EntityId| self.without.binary_search(entity).is_err();
+        let members = self.ids[self.range.clone()].iter().filter(belongs);
+        members.map(|&entity| Scored { entity, score: self.score })
     }
 
     /// Whether `entity` is one of them.

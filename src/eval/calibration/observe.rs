@@ -2,7 +2,8 @@
 
 use super::features::{COMPARED, RankedScores};
 use super::fit::{JudgedAnswer, Outcome};
-use crate::eval::{Answers, EvalError, Reasoner, Scored, Side};
+use crate::eval::evaluation::answers_with_crowds;
+use crate::eval::{Answers, Crowd, EvalError, Reasoner, Scored, Side, Ties};
 use crate::graph::{Adjacency, Graph, Link, Notes, Query, Triple};
 use crate::progress::Progress;
 use crate::shard::Shard;
@@ -96,10 +97,14 @@ pub fn observe(
         let mut batch = batch.to_vec();
         batch.sort_unstable_by_key(|(query, _)| (query.link, query.subject));
         let asked: Vec<Query> = batch.iter().map(|(query, _)| *query).collect();
-        let answers = reasoner.answer(&asked).map_err(EvalError::Reasoner)?;
+        let (answers, crowds) =
+            answers_with_crowds(reasoner, &asked, Ties::Realistic).map_err(EvalError::Reasoner)?;
         let seen: Result<Vec<Outcome>, EvalError> = (0..batch.len())
             .into_par_iter()
-            .map(|row| outcome(&answers, row, batch[row], judged, top))
+            .map(|row| {
+                let crowd = crowds.get(row).and_then(Option::as_ref);
+                outcome((&answers, row, crowd), batch[row], judged, top)
+            })
             .collect();
         outcomes.extend(seen?);
         progress.advance(outcomes.len() as u64, &"");
@@ -108,8 +113,7 @@ pub fn observe(
 }
 
 fn outcome(
-    answers: &Answers,
-    row: usize,
+    (answers, row, crowd): (&Answers, usize, Option<&Crowd>),
     (query, weight): (Query, f64),
     judged: Judged<'_>,
     top: usize,
@@ -124,6 +128,8 @@ fn outcome(
         Answers::Listed(_) => usize::MAX,
     };
     let mut best = answers.best(row, most);
+    // Scores after so many are not kept.
+    best.extend(crowd.into_iter().flat_map(|crowd| crowd.scored().take(LISTED.max(top) + taken.len())));
     if best.iter().any(|answer| answer.score.is_nan()) {
         return Err(EvalError::NotANumber { subject: subject.0, link: link.0 });
     }

@@ -141,17 +141,20 @@ impl Board {
             let Some(wanted) = self.top.checked_sub(answers.len()).filter(|&wanted| wanted > 0) else {
                 break;
             };
+            let free = |entity: &&EntityId| self.cells[entity.index()].fired == 0 && Some(**entity) != barred;
+            let scored = |&entity: &EntityId| (entity, equal.share * UNPREDICTED, equal.share);
+            let listed = equal.ids().iter().filter(free).map(scored);
             if rest == Rest::Crowd && equal.ids().len() > self.top {
-                let others = self.seen.iter().chain(known).copied().chain(barred);
-                // Nothing is listed after a crowd, so it has to be the last that is wanted.
-                crowd = Some(equal.crowd(others.collect())).filter(|crowd| crowd.size() >= wanted);
-                if crowd.is_some() {
+                // Nothing is listed after a crowd, so it has to be the last that is wanted. The first shows its score.
+                let others = self.seen.iter().chain(known).copied().chain(barred).collect();
+                let all = equal.crowd(others);
+                if all.size() >= wanted {
+                    self.list(&mut answers, listed.take(1));
+                    crowd = answers.pop().map(|first| all.with_score(first.scored.score));
                     break;
                 }
             }
-            let free = |entity: &&EntityId| self.cells[entity.index()].fired == 0 && Some(**entity) != barred;
-            let listed = equal.ids().iter().filter(free);
-            self.list(&mut answers, listed.map(|&entity| (entity, equal.share * UNPREDICTED, equal.share)));
+            self.list(&mut answers, listed);
         }
         for entity in self.seen.drain(..).chain(known.iter().copied()) {
             self.cells[entity.index()] = Cell::default();

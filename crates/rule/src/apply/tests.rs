@@ -195,6 +195,7 @@ proptest! {
             prop_assert!(last.iter().all(|one| one.score == last[0].score && crowd.has(one.entity)));
             let others = (0..ENTITIES).map(EntityId).filter(|&entity| crowd.has(entity));
             prop_assert_eq!(others.count(), last.len());
+            prop_assert_eq!(crowd.scored().collect::<Vec<_>>(), last);
             prop_assert!(first.last().is_none_or(|one| one.score > last[0].score));
         }
     }
