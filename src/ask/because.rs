@@ -392,7 +392,13 @@ pub fn because_in_words(because: &[Contribution]) -> String {
         let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
         format!("{member} {}{words}", signed(*share))
     };
-    because.iter().map(one).collect::<Vec<String>>().join(", ")
+    let parts = |least: f64| {
+        let told = because.iter().filter(|part| part.share.abs() >= least);
+        told.map(one).collect::<Vec<String>>().join(", ")
+    };
+    // What would read as 0.00 is left out, unless there is nothing else.
+    let told = parts(0.005);
+    if told.is_empty() { parts(0.0) } else { told }
 }
 
 /// A share with its sign.

@@ -298,8 +298,8 @@ fn a_star_keeps_to_its_minutes_and_is_ranked_without_listing_it_for_every_query(
     let (found, expected) = (ranked["mean_rank"].as_f64().unwrap(), mean_rank_by_counting(&tool));
     assert!((found - expected).abs() < 1e-6 * expected, "{found} {expected}");
     // A run's own figures: also those of its probabilities.
-    let child = tool.command(&["evaluate", "run", "--direction", "both", "--quiet"]).stdout(Stdio::null());
-    assert_eq!(ends_within(child.spawn().unwrap(), 60), Some(0));
+    let mut evaluating = tool.command(&["evaluate", "run", "--direction", "both", "--quiet"]);
+    assert_eq!(ends_within(evaluating.stdout(Stdio::null()).spawn().unwrap(), 60), Some(0));
 }
 
 #[test]
