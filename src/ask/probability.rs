@@ -170,18 +170,25 @@ impl Model {
         let settings = Some(self.config().eval.calibration_queries).filter(|&queries| queries > 0);
         let most = settings.into_iter().chain(most).min().unwrap_or(0);
         // Those of relations that were not learnt have probabilities of their own, which are rough.
-        let mut facts = of_relations(split.triples(&self.dataset), relations).into_owned();
-        facts.retain(|fact| self.is_learnt(Link::forward(fact.relation)));
-        let asked = evenly(&facts, most);
+        let learnt = self.artifacts.learnable.learnt_beside_others();
+        let relations: Vec<RelationId> = match (learnt, relations) {
+            (None, _) => relations.to_vec(),
+            (Some(learnt), []) => (0..learnt as u32).map(RelationId).collect(),
+            (Some(learnt), _) => relations.iter().copied().filter(|one| one.index() < learnt).collect(),
+        };
+        if learnt.is_some() && relations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = evenly(&of_relations(split.triples(&self.dataset), &relations), most);
         let (reasoner, graph) = (self.reasoner.reasoner(), self.graph());
         progress.begin("checking probabilities", "queries", None);
         Ok(match split {
             Split::Test => {
-                outcomes_on_test(reasoner, (&asked, relations), &self.dataset, graph, shard, progress)?
+                outcomes_on_test(reasoner, (&asked, &relations), &self.dataset, graph, shard, progress)?
             }
             _ => {
                 let known = &self.dataset.known;
-                outcomes_on_valid(reasoner, (&asked, relations), known, graph, shard, progress)?
+                outcomes_on_valid(reasoner, (&asked, &relations), known, graph, shard, progress)?
             }
         })
     }

@@ -259,7 +259,9 @@ fn star_and_chain(tool: &Tool) -> PathBuf {
 /// The mean rank of the held-out links of the chain, in both directions. No rule predicts them, so before an entity are those
 /// that are an answer in the graph, and it is tied with all others.
 fn mean_rank_by_counting(tool: &Tool) -> f64 {
-    let facts = |split: &str| std::fs::read_to_string(tool.path(&format!("splits/{split}.tsv"))).unwrap();
+    let facts = |split: &str| {
+        std::fs::read_to_string(tool.path(&format!("splits/{split}.tsv"))).expect("a split that was written")
+    };
     let ends = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
         [fields[0].to_owned(), fields[2].to_owned()]

@@ -22,16 +22,11 @@ const AHEAD: usize = 2;
 /// The name of invented graphs in lines and checkpoints.
 pub(super) const INVENTED: &str = "invented";
 
-/// Where variants come from.
-enum Source {
-    Read { facts: Facts, graph: Graph },
-    Invented,
-}
-
 /// Everything that a variant depends on, but its number.
 struct Maker {
     name: String,
-    source: Source,
+    /// The graph that was read; without one, graphs are invented.
+    read: Option<(Facts, Graph)>,
     variety: Variety,
     /// The most queries of a variant.
     most: usize,
@@ -40,11 +35,11 @@ struct Maker {
 
 impl Maker {
     fn variant(&self, number: u64) -> Option<Variant> {
-        match &self.source {
-            Source::Read { facts, graph } => {
+        match &self.read {
+            Some((facts, graph)) => {
                 Variant::new((facts, graph), &self.variety, self.most, (self.seed, number))
             }
-            Source::Invented => {
+            None => {
                 let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ 0x5851_f42d_4c95_7f2d);
                 random.set_stream(number);
                 let facts = invented(&mut random);
@@ -106,25 +101,25 @@ impl Lesson {
         let graph = Graph::new(entities, relations, &facts);
         let name = name_of(&spec.path);
         let size = format!("{name}: {entities} entities, {relations} relations, {} facts", facts.len());
-        let source = Source::Read { facts: Facts { entities, relations, facts }, graph };
-        Ok(Lesson::of((name, size, source), (spec.share, spec.batch), settings, seed))
+        let read = Some((Facts { entities, relations, facts }, graph));
+        Ok(Lesson::of((name, size, read), (spec.share, spec.batch), settings, seed))
     }
 
     /// Graphs that are invented, if the settings want any.
     pub(super) fn invented(settings: &PretrainSettings, seed: u64) -> Option<Lesson> {
         let wanted = settings.invented.as_ref()?;
-        let what = (INVENTED.to_owned(), format!("{INVENTED}: a graph for every turn"), Source::Invented);
+        let what = (INVENTED.to_owned(), format!("{INVENTED}: a graph for every turn"), None);
         Some(Lesson::of(what, (wanted.share, wanted.batch), settings, seed))
     }
 
     fn of(
-        (name, size, source): (String, String, Source),
+        (name, size, read): (String, String, Option<(Facts, Graph)>),
         (share, batch): (f64, usize),
         settings: &PretrainSettings,
         seed: u64,
     ) -> Lesson {
         let (variety, most) = (settings.variety.clone(), settings.turn * batch);
-        let maker = Arc::new(Maker { name: name.clone(), source, variety, most, seed });
+        let maker = Arc::new(Maker { name: name.clone(), read, variety, most, seed });
         Lesson { name, share, batch, maker, size, coming: VecDeque::new() }
     }
 
