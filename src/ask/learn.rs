@@ -3,7 +3,6 @@
 use super::relearn::learn_again;
 use super::{AskError, Edits, LearntEdits, Model, UpdateReport};
 use crate::config::{self, Config, EvalConfig, Layer};
-use crate::cost::TimeBudget;
 use crate::embed::{self, ModelKind};
 use crate::eval::Side;
 use crate::graph::{
@@ -493,7 +492,7 @@ fn learn_in_steps(
     let Learnt { mut stages, pace, .. } = run::learn(&first, dataset, progress)?;
     // What was asked shows how long asking takes here. As few queries as these make much of what it takes to begin.
     let pace = pace.min(SLOWEST_EARLY);
-    let budget = spec.budget.clone().map(|budget| TimeBudget { pace, ..budget });
+    let budget = spec.budget.clone().map(|budget| budget.at_pace(pace));
     let then = |stages: &BTreeMap<String, StageReport>| RunSpec {
         budget: budget.clone(),
         fresh: stages.keys().cloned().collect(),

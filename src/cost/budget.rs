@@ -51,6 +51,11 @@ pub struct TimeBudget {
 }
 
 impl TimeBudget {
+    /// The same on a machine that takes `pace` times as long as estimated.
+    pub fn at_pace(self, pace: f64) -> Self {
+        Self { pace, ..self }
+    }
+
     /// The seconds of the first stage of `ahead`, after `spent` seconds. `pace` is how long a query takes, relative to
     /// what was planned.
     fn share(&self, ahead: &[&'static str], spent: f64, pace: f64) -> f64 {
