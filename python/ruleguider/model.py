@@ -98,7 +98,7 @@ def learn(
     >>> told = lambda stage, step, figures: seen.append(stage)
     >>> model = rg.learn(graph, out=folder / "instant", instant=True, progress=told)
     >>> model.results["system"], "ranking" in seen
-    ('universal', True)
+    ('blend', True)
     """
     if update is not None and data is None:
         raise ValueError("update: expected `data` too, the new version of the run's data")

@@ -131,7 +131,7 @@ def test_an_error_in_the_function_is_the_callers(graph: rg.Graph, tmp_path: Path
 
 def test_learning_at_once_leaves_a_run(graph: rg.Graph, tmp_path: Path) -> None:
     model = rg.learn(graph.to_pandas(), out=tmp_path / "run", instant=True, progress=False)
-    assert model.results["system"] == "universal"
+    assert model.results["system"] == "blend"
     answers = rg.open(tmp_path / "run").predict(*QUERIES[0], top=3)
     assert answers[0].probability is not None and answers[0].path
 

@@ -17,8 +17,7 @@ pub struct Weighted {
 
 /// The sequence that never falls and has the least weighted squared distance to `points`.
 pub fn pool_adjacent_violators(points: &[Weighted]) -> Vec<f64> {
-    let alone = points.iter().map(|&mean| Block { mean, length: 1 });
-    let blocks = pooled(alone, |block| block.mean.value, Block::and);
+    let blocks = pooled(points);
     blocks.iter().flat_map(|block| std::iter::repeat_n(block.mean.value, block.length)).collect()
 }
 
@@ -28,24 +27,15 @@ struct Block {
     length: usize,
 }
 
-impl Block {
-    fn and(self, other: Self) -> Self {
-        let weight = self.mean.weight + other.mean.weight;
-        let sum = self.mean.weight * self.mean.value + other.mean.weight * other.mean.value;
-        Self { mean: Weighted { value: sum / weight, weight }, length: self.length + other.length }
-    }
-}
-
-/// The parts, neighbours put together until the values rise.
-fn pooled<T>(
-    parts: impl Iterator<Item = T>,
-    value: impl Fn(&T) -> f64,
-    together: impl Fn(T, T) -> T,
-) -> Vec<T> {
-    let mut blocks: Vec<T> = Vec::new();
-    for mut next in parts {
-        while let Some(last) = blocks.pop_if(|last| value(last) >= value(&next)) {
-            next = together(last, next);
+fn pooled(points: &[Weighted]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::with_capacity(points.len());
+    for &point in points {
+        let mut next = Block { mean: point, length: 1 };
+        while let Some(last) = blocks.pop_if(|last| last.mean.value >= next.mean.value) {
+            let weight = last.mean.weight + next.mean.weight;
+            let sum = last.mean.weight * last.mean.value + next.mean.weight * next.mean.value;
+            next =
+                Block { mean: Weighted { value: sum / weight, weight }, length: last.length + next.length };
         }
         blocks.push(next);
     }
@@ -76,8 +66,6 @@ pub(crate) struct Curve {
 
 /// How many true answers a bin needs for a reliable share.
 const TRUE_IN_A_BIN: f64 = 8.0;
-/// How much more of them where each stands for a hidden one: for as many false answers to be seen beside them.
-const FALSE_SEEN: f64 = 2.0;
 /// The maximum number of knots of a curve.
 const BINS: usize = 48;
 /// How many pseudo-observations with the overall share every bin starts with.
@@ -93,12 +81,24 @@ impl Curve {
         }
         let total = Bin::of(&points);
         // Never 0 and never 1, whatever was seen.
-        let base = (total.is_true + 0.5) / (total.left() + 1.0);
-        let bins = binned(&points);
-        // Of sums: by chance one bin has more false answers that are to be ignored than there are, and the next one fewer.
-        // The first has a share of 1 then, so that it is never left without the next.
-        let blocks = pooled(bins.into_iter(), |bin| bin.share(base), Bin::and);
-        Self::through(blocks.iter().map(|block| (block.at, block.share(base))))
+        let base = (total.is_true + 0.5) / (total.weight + 1.0);
+        let trues = points.iter().filter(|point| point.is_true).count();
+        let bins = binned(&points, trues as f64);
+        let share = |bin: &Bin| Weighted {
+            value: (bin.is_true + PRIOR * base) / (bin.weight + PRIOR),
+            weight: bin.weight,
+        };
+        let shares: Vec<Weighted> = bins.iter().map(share).collect();
+        let mut curve = Self::default();
+        let mut from = 0;
+        for block in pooled(&shares) {
+            let within = &bins[from..from + block.length];
+            let moment: f64 = within.iter().map(|bin| bin.weight * bin.at).sum();
+            curve.at.push(moment / block.mean.weight);
+            curve.height.push(block.mean.value);
+            from += block.length;
+        }
+        curve
     }
 
     /// The curve with these knots, ascending.
@@ -128,54 +128,26 @@ impl Curve {
 /// Neighbouring points that are counted together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
-    /// Their mean position.
     at: f64,
     is_true: f64,
-    /// True and false ones.
     weight: f64,
-    /// False ones that are to be ignored.
-    hidden: f64,
-    /// How many bins it is made of.
-    bins: f64,
 }
 
 impl Bin {
     fn of(points: &[Counted]) -> Self {
         let sum = |of: &dyn Fn(&Counted) -> f64| points.iter().map(of).sum::<f64>();
-        let weight = sum(&|point| point.weight);
-        let at = sum(&|point| point.weight * point.at) / weight;
+        let count = sum(&|point| point.weight);
+        let at = sum(&|point| point.weight * point.at) / count;
         let is_true = sum(&|point| if point.is_true { point.weight } else { 0.0 });
-        Self { at, is_true, weight, hidden: sum(&|point| point.hidden), bins: 1.0 }
-    }
-
-    /// Both together.
-    fn and(self, other: Self) -> Self {
-        let weight = self.weight + other.weight;
-        Self {
-            at: (self.weight * self.at + other.weight * other.at) / weight,
-            is_true: self.is_true + other.is_true,
-            weight,
-            hidden: self.hidden + other.hidden,
-            bins: self.bins + other.bins,
-        }
-    }
-
-    /// What is left without the false ones that are to be ignored.
-    fn left(&self) -> f64 {
-        (self.weight - self.hidden).max(self.is_true)
-    }
-
-    /// The share of true ones, if every bin begins with a few of which the share `base` is true.
-    fn share(&self, base: f64) -> f64 {
-        (self.is_true + self.bins * PRIOR * base) / (self.left() + self.bins * PRIOR)
+        let hidden = sum(&|point| point.hidden);
+        Self { at, is_true, weight: (count - hidden).max(is_true).max(f64::MIN_POSITIVE) }
     }
 }
 
 /// Divides sorted `points` into bins of about equally many true answers, or of equally many points where true answers
 /// are scarce.
-fn binned(points: &[Counted]) -> Vec<Bin> {
-    let trues = points.iter().filter(|point| point.is_true).count() as f64;
-    let count = (trues / trues_in_a_bin(points)).clamp(2.0, BINS as f64).floor();
+fn binned(points: &[Counted], trues: f64) -> Vec<Bin> {
+    let count = ((trues / TRUE_IN_A_BIN) as usize).clamp(2, BINS) as f64;
     let mut bins = Vec::new();
     let (mut from, mut end) = (0, 0);
     for group in points.chunk_by(|a, b| a.at == b.at) {
@@ -190,22 +162,6 @@ fn binned(points: &[Counted]) -> Vec<Bin> {
         }
     }
     bins
-}
-
-/// How many true answers a bin needs. Where each of them stands for a hidden one, what is left of the false answers is a
-/// difference, and where a false one stands for many, few false ones are seen beside many true ones: then by chance some
-/// bins would have more to be ignored than there are, and others would keep what they should ignore.
-fn trues_in_a_bin(points: &[Counted]) -> f64 {
-    let mean_weight = |is_true: bool| {
-        let weights = || points.iter().filter(|point| point.is_true == is_true).map(|point| point.weight);
-        let sum: f64 = weights().sum();
-        // As a sum of draws of different weights is as uncertain as one of equal draws of this weight.
-        if sum > 0.0 { weights().map(|weight| weight * weight).sum::<f64>() / sum } else { 1.0 }
-    };
-    match points.iter().any(|point| point.hidden > 0.0) {
-        true => TRUE_IN_A_BIN * (FALSE_SEEN * mean_weight(false) / mean_weight(true)).max(1.0),
-        false => TRUE_IN_A_BIN,
-    }
 }
 
 #[cfg(test)]
@@ -277,32 +233,6 @@ mod tests {
             [-1.0, 0.0, 1.0, 2.0, 9.0].iter().filter_map(|&at| curve.height(at)).collect();
         assert_eq!(heights, [0.25, 0.25, 0.5, 0.75, 0.75]);
         assert_eq!(Curve::default().height(0.0), None);
-    }
-
-    /// True answers that each stand for a hidden one, and among 15 of them `falses` false ones that count 15 times.
-    fn with_hidden(falses: usize) -> Vec<Counted> {
-        let mut dice = 7u64;
-        let mut points = Vec::new();
-        for at in 0..3000 {
-            let at = f64::from(at) / 3000.0;
-            points.push(Counted { at, is_true: true, weight: 1.0, hidden: 1.0 });
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            if (dice >> 33) % 15 < falses as u64 {
-                points.push(Counted { at, is_true: false, weight: 15.0, hidden: 0.0 });
-            }
-        }
-        points
-    }
-
-    #[test]
-    fn false_answers_that_are_ignored_elsewhere_are_not_counted_here() {
-        for (falses, expected) in [(1, 1.0), (2, 0.5), (3, 1.0 / 3.0)] {
-            let curve = Curve::of_shares(with_hidden(falses));
-            for at in [0.3, 0.5, 0.7] {
-                let found = curve.height(at).unwrap();
-                assert!((found - expected).abs() < 0.12, "{falses} at {at}: {found}, not {expected}");
-            }
-        }
     }
 
     #[test]
